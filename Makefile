@@ -1,0 +1,60 @@
+# Postdate. `make` prints what there is.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+export PYTHONPATH := .:platform
+
+.PHONY: help up test check demo crash bench lint lock
+
+help: ## Print this help
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+up: $(VENV)/.installed ## Set up and run everything here; Ctrl-C stops it
+	@$(BIN)/python manage.py bootstrap
+	@exec $(BIN)/python -m postdate.supervisor
+
+test: $(VENV)/.installed-dev ## Run the tests, except those that kill processes
+	@$(BIN)/python -m pytest -n auto -m "not crash" $(ARGS)
+
+crash: $(VENV)/.installed-dev ## Run the tests that kill and stop real processes
+	@$(BIN)/python -m pytest -m crash $(ARGS)
+
+lint: $(VENV)/.installed-dev ## Format, lint, types, import contracts, dependencies, migrations
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/deptry .
+	$(BIN)/python manage.py makemigrations --check --dry-run
+
+check: lint test crash ## Everything that CI runs
+
+demo: $(VENV)/.installed ## 10,000 orders with payment deadlines, over the REST API of a platform of its own
+	@$(BIN)/python manage.py demo $(ARGS)
+
+bench: $(VENV)/.installed-dev ## Measure store, REST and lateness, with peers where they can be had
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+lock: $(VENV)/.installed-dev ## Compile requirements*.in again, with hashes and no addresses
+	@for name in requirements requirements-dev requirements-analytics; do \
+	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	    $(ARGS) $$name.in -o $$name.txt || exit 1; \
+	done
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Postdate needs Python 3.11 or later; name one: make PYTHON=python3.12 …")'
+	@echo "Making a virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: requirements.txt | $(VENV)/bin/python
+	@echo "Installing the locked packages (a minute, once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	@touch $@
+
+$(VENV)/.installed-dev: requirements-dev.txt $(VENV)/.installed
+	@echo "Installing the locked packages for development (a minute, once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@touch $@

@@ -1,0 +1,22 @@
+"""Every address of the server: health, metrics, the REST API, the console."""
+
+from django.contrib import admin
+from django.urls import include, path, re_path
+from django.views.generic import RedirectView
+
+from queues.api.docs import docs_page
+from queues.api.probes import HealthView, MetricsView, ReadyView
+from queues.api.views import UnknownView
+
+urlpatterns = [
+    path("api/v1/", include("queues.api.urls")),
+    path("api/v1/", include("scheduler.api.urls")),
+    path("api/docs", docs_page, name="docs"),
+    re_path(r"^api(/.*)?$", UnknownView.as_view()),
+    path("healthz", HealthView.as_view()),
+    path("readyz", ReadyView.as_view()),
+    path("metrics", MetricsView.as_view()),
+    path("", RedirectView.as_view(pattern_name="admin:index")),
+    path("admin/schedule/", include("scheduler.pages")),
+    path("admin/", admin.site.urls),
+]

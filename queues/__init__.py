@@ -1,0 +1,1 @@
+"""What is kept: topics, groups and messages, and the store that keeps them."""

@@ -1,0 +1,1 @@
+"""The API's addresses, shapes and refusals: services and selectors as REST."""

@@ -1,0 +1,185 @@
+"""Consuming: receive, acknowledge, and see what is left."""
+
+import math
+
+from django.http import HttpResponse
+from msgspec import UNSET
+
+from queues.api.answers import answer
+from queues.api.bodyform import show_body
+from queues.api.endpoint import CONSUME, INSPECT, Call, endpoint
+from queues.api.shapes.consuming import (
+    AckAnswer,
+    AckResult,
+    LagAnswer,
+    QueueLagAnswer,
+    ReceiptsRequest,
+    ReceiveAnswer,
+    ReceivedMessage,
+    ReceiveRequest,
+)
+from queues.api.telling import moment_or_none, user_properties
+from queues.api.views import ApiView
+from queues.codes import Code
+from queues.limits import (
+    CONSUMER_ID_CHARACTERS_MAX,
+    LEASE_S_DEFAULT,
+    LEASE_S_MAX,
+    LEASE_S_MIN,
+    RECEIPTS_MAX,
+    RECEIVE_MESSAGES_DEFAULT,
+    RECEIVE_MESSAGES_MAX,
+    RECEIVE_WAIT_S_MAX,
+)
+from queues.moments import format_moment
+from queues.problems import Problem
+from queues.selectors import control
+from queues.selectors.backlog import lag_of
+from queues.selectors.messages import promised_ms
+from queues.services.receiving import acknowledge, receive
+from queues.store.consuming import Delivery
+from queues.store.record import decode_record
+
+_CODES = (Code.GROUP_NOT_FOUND, Code.OUT_OF_BOUNDS)
+
+
+class ReceiveView(ApiView):
+    """`/groups/{group}/receive`."""
+
+    @endpoint(
+        "Receive messages",
+        scopes=(CONSUME,),
+        takes=ReceiveRequest,
+        body_optional=True,
+        gives={200: ReceiveAnswer},
+        codes=(*_CODES, Code.STORE_CLOSING),
+    )
+    def post(self, call: Call, group: str) -> HttpResponse:
+        call.caller.require_group(group)
+        view = control.get_group(group)
+        wanted: ReceiveRequest = call.body
+        _check_consumer_id(wanted.consumer_id)
+        deliveries = receive(
+            group=view,
+            max_messages=_whole(
+                "max_messages", wanted.max_messages, RECEIVE_MESSAGES_DEFAULT, RECEIVE_MESSAGES_MAX
+            ),
+            wait_ms=_milliseconds("wait_seconds", wanted.wait_seconds, 0, 0, RECEIVE_WAIT_S_MAX),
+            lease_ms=_milliseconds(
+                "lease_seconds", wanted.lease_seconds, LEASE_S_DEFAULT, LEASE_S_MIN, LEASE_S_MAX
+            ),
+        )
+        messages = [_tell(delivery) for delivery in deliveries]
+        return answer(ReceiveAnswer(messages=messages, paused=view.paused or UNSET))
+
+
+class AckView(ApiView):
+    """`/groups/{group}/ack`."""
+
+    @endpoint(
+        "Acknowledge messages",
+        scopes=(CONSUME,),
+        takes=ReceiptsRequest,
+        gives={200: AckAnswer},
+        codes=(*_CODES, Code.LEDGER_BUSY),
+    )
+    def post(self, call: Call, group: str) -> HttpResponse:
+        call.caller.require_group(group)
+        receipts = call.body.receipts
+        if not 1 <= len(receipts) <= RECEIPTS_MAX:
+            detail = f"1 to {RECEIPTS_MAX} receipts."
+            raise Problem(Code.OUT_OF_BOUNDS, detail, pointer="/receipts")
+        outcomes = acknowledge(group=control.get_group(group), receipts=receipts)
+        return answer(
+            AckAnswer(
+                [
+                    AckResult(receipt, outcome)  # type: ignore[arg-type]
+                    for receipt, outcome in zip(receipts, outcomes, strict=True)
+                ]
+            )
+        )
+
+
+class LagView(ApiView):
+    """`/groups/{group}/lag`."""
+
+    @endpoint(
+        "See what a group has yet to receive",
+        scopes=(CONSUME, INSPECT),
+        gives={200: LagAnswer},
+        codes=(Code.GROUP_NOT_FOUND,),
+    )
+    def get(self, call: Call, group: str) -> HttpResponse:
+        call.caller.require_group(group)
+        lags = lag_of(control.get_group(group))
+        return answer(
+            LagAnswer(
+                queues=[
+                    QueueLagAnswer(
+                        topic=lag.topic,
+                        queue=lag.queue_id,
+                        ready=lag.ready,
+                        leased=lag.leased,
+                        oldest_ready_at=moment_or_none(lag.oldest_ready_ms),
+                        oldest_ready_at_ms=lag.oldest_ready_ms,
+                    )
+                    for lag in lags
+                ],
+                ready_exact=all(lag.ready_exact for lag in lags),
+            )
+        )
+
+
+def _whole(field: str, value: int | None, default: int, most: int) -> int:
+    number = default if value is None else value
+    if not 1 <= number <= most:
+        raise Problem(Code.OUT_OF_BOUNDS, f"It is 1 to {most}.", pointer=f"/{field}")
+    return number
+
+
+def _milliseconds(field: str, seconds: float | None, default: int, least: int, most: int) -> int:
+    number = default if seconds is None else seconds
+    if not least <= number <= most:
+        detail = f"It is {least} to {most} seconds."
+        raise Problem(Code.OUT_OF_BOUNDS, detail, pointer=f"/{field}")
+    return math.ceil(number * 1000)
+
+
+def _check_consumer_id(consumer_id: str | None) -> None:
+    if consumer_id is not None and not (
+        1 <= len(consumer_id) <= CONSUMER_ID_CHARACTERS_MAX and consumer_id.isprintable()
+    ):
+        detail = f"1 to {CONSUMER_ID_CHARACTERS_MAX} printable characters."
+        raise Problem(Code.OUT_OF_BOUNDS, detail, pointer="/consumer_id")
+
+
+def _tell(delivery: Delivery) -> ReceivedMessage:
+    # Its checksums were looked at when it was read.
+    record = decode_record(delivery.record, verify=False)
+    body, encoding = show_body(record.decoded_body(), record.flag)
+    due_ms = promised_ms(record)
+    return ReceivedMessage(
+        id=record.unique_id or "",
+        topic=delivery.topic,
+        queue=delivery.queue_id,
+        body=body,
+        encoding=encoding,
+        tag=record.tag,
+        keys=list(record.keys),
+        properties=user_properties(record.properties),
+        attempt=delivery.attempt,
+        receipt=delivery.receipt,
+        due_at=moment_or_none(due_ms),
+        due_at_ms=due_ms,
+        delivered_at=format_moment(record.store_ms),
+        delivered_at_ms=record.store_ms,
+        lateness_ms=_lateness_ms(record.properties.get("PD_KIND", ""), due_ms, record.store_ms),
+        lease_expires_at=format_moment(delivery.lease_expires_ms),
+        lease_expires_at_ms=delivery.lease_expires_ms,
+    )
+
+
+def _lateness_ms(kind: str, due_ms: int | None, delivered_ms: int) -> int | None:
+    if kind.startswith("I"):
+        return 0
+    return None if due_ms is None else delivered_ms - due_ms

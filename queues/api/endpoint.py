@@ -1,0 +1,89 @@
+"""An endpoint declares one method of one address: who may call it, what it takes, what it gives.
+
+The declaration is used twice: the view reads scope and shapes from it for each request, and the
+OpenAPI document is made of it. So the two cannot differ.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+from django.http import HttpRequest, HttpResponse
+
+from queues.access import Caller
+from queues.api.codec import decoder_of
+from queues.codes import Code
+
+Handler = TypeVar("Handler", bound=Callable[..., HttpResponse])
+
+SEND, CONSUME, INSPECT, MANAGE = "send", "consume", "inspect", "manage"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One method of one address."""
+
+    #: What it does, in a few words.
+    summary: str
+    #: A key with any one of these scopes may call it; None: no key is needed.
+    scopes: tuple[str, ...] | None
+    #: The shape of the request's body; None: it takes none.
+    takes: type[msgspec.Struct] | None
+    #: The shape of the query; None: parameters are not looked at.
+    query: type[msgspec.Struct] | None
+    #: Status to shape of the body answered with it; None: no body.
+    gives: Mapping[int, Any]
+    #: How it may refuse, beside what every endpoint may.
+    codes: tuple[Code, ...]
+    #: Headers that it understands: name to what it is for.
+    headers: Mapping[str, str]
+    #: Reads the body; None where there is none.
+    decoder: msgspec.json.Decoder[Any] | None
+    #: An absent body is read as `{}`.
+    body_optional: bool
+
+
+@dataclass(slots=True)
+class Call:
+    """One request, read and let in."""
+
+    request: HttpRequest
+    caller: Caller
+    #: When it was read, ms since the epoch.
+    now_ms: int
+    #: The body in its shape.
+    body: Any = None
+    #: The query in its shape.
+    query: Any = None
+
+
+def endpoint(
+    summary: str,
+    *,
+    scopes: tuple[str, ...] | None,
+    gives: Mapping[int, Any],
+    takes: type[msgspec.Struct] | None = None,
+    query: type[msgspec.Struct] | None = None,
+    codes: tuple[Code, ...] = (),
+    headers: Mapping[str, str] | None = None,
+    body_optional: bool = False,
+) -> Callable[[Handler], Handler]:
+    """Declare the method that is decorated."""
+    declared = Endpoint(
+        summary=summary,
+        scopes=scopes,
+        takes=takes,
+        query=query,
+        gives=gives,
+        codes=codes,
+        headers=headers or {},
+        decoder=None if takes is None else decoder_of(takes),
+        body_optional=body_optional,
+    )
+
+    def declare(handler: Handler) -> Handler:
+        handler.endpoint = declared  # type: ignore[attr-defined]
+        return handler
+
+    return declare

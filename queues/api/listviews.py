@@ -1,0 +1,173 @@
+"""Lists of messages: what waits, and what is parked."""
+
+from typing import Any
+
+import msgspec
+from django.http import HttpResponse
+from msgspec import UNSET
+
+from queues import wires
+from queues.api.answers import answer
+from queues.api.endpoint import INSPECT, MANAGE, SEND, Call, endpoint
+from queues.api.shapes.messages import (
+    Cancelled,
+    MessageDetail,
+    MessageList,
+    MessageQuery,
+    NoFields,
+    PageQuery,
+)
+from queues.api.telling import tell_message, tell_summary
+from queues.api.tokens import make_token, page_size_of, read_token
+from queues.api.views import ApiView
+from queues.codes import Code
+from queues.moments import parse_moment
+from queues.problems import Problem
+from queues.selectors.listing import Filter, list_waiting
+from queues.selectors.messages import require_visible
+from queues.selectors.scheduled import Place, Window
+from queues.services import changes
+from queues.store.limits import DUE_MS_MAX
+
+_FILTERS = "This version lists state=scheduled, with topic, kind, key, tag, due_after, due_before."
+
+
+class MessagesView(ApiView):
+    """`/messages`."""
+
+    @endpoint(
+        "List messages that wait",
+        scopes=(SEND, INSPECT),
+        query=MessageQuery,
+        gives={200: MessageList},
+        codes=(Code.FILTER_UNSUPPORTED, Code.PAGE_TOKEN_INVALID, Code.DELAY_INVALID),
+    )
+    def get(self, call: Call) -> HttpResponse:
+        query: MessageQuery = call.query
+        wanted = _filter(query)
+        listing = ["messages", *_values(query)]
+        position = read_token(listing, query.page_token)
+        listed = list_waiting(
+            wanted,
+            caller=call.caller,
+            after=None if position is None else Place(*position),
+            limit=page_size_of(query.page_size),
+        )
+        last = listed.last
+        token = "" if last is None else make_token(listing, [last.due_ms, last.holder, last.offset])
+        return answer(
+            MessageList(
+                items=[tell_summary(view) for view in listed.views],
+                next_page_token=token,
+                count=listed.count if listed.exact else UNSET,
+                count_at_least=UNSET if listed.exact else listed.count,
+            )
+        )
+
+
+class ParkedView(ApiView):
+    """`/parked`."""
+
+    @endpoint(
+        "List messages that could not be handed over",
+        scopes=(INSPECT,),
+        query=PageQuery,
+        gives={200: MessageList},
+        codes=(Code.PAGE_TOKEN_INVALID,),
+    )
+    def get(self, call: Call) -> HttpResponse:
+        store = wires.wiring().get_store()
+        size = page_size_of(call.query.page_size)
+        position = read_token(["parked"], call.query.page_token)
+        parked = store.parked(limit=_PARKED_MAX)
+        seen = [view for view in parked if call.caller.topics.allow(view.topic)]
+        ids = [view.id for view in seen]
+        start = ids.index(position[0]) + 1 if position and position[0] in ids else 0
+        page = seen[start : start + size]
+        more = len(seen) > start + size
+        return answer(
+            MessageList(
+                items=[tell_summary(view) for view in page],
+                next_page_token=make_token(["parked"], [page[-1].id]) if more else "",
+                count=len(seen) if len(parked) < _PARKED_MAX else UNSET,
+                count_at_least=len(seen) if len(parked) >= _PARKED_MAX else UNSET,
+            )
+        )
+
+
+class OneParkedView(ApiView):
+    """`/parked/{id}`."""
+
+    @endpoint(
+        "Cancel a parked message",
+        scopes=(MANAGE,),
+        gives={200: Cancelled},
+        codes=(Code.MESSAGE_NOT_FOUND, Code.NOT_PARKED, Code.TOO_LATE),
+    )
+    def delete(self, call: Call, message_id: str) -> HttpResponse:
+        require_visible(message_id, caller=call.caller)
+        view = wires.wiring().get_store().find(message_id)
+        if view is not None and view.state not in ("parked", "cancelled"):
+            raise Problem(Code.NOT_PARKED)
+        decision = changes.cancel_message(message_id=message_id, by=call.caller.by)
+        return answer(Cancelled(outcome=decision.outcome))  # type: ignore[arg-type]
+
+
+class ReleaseView(ApiView):
+    """`/parked/{id}/release`."""
+
+    @endpoint(
+        "Let a parked message go on",
+        scopes=(MANAGE,),
+        takes=NoFields,
+        body_optional=True,
+        gives={200: MessageDetail},
+        codes=(Code.MESSAGE_NOT_FOUND, Code.NOT_PARKED, Code.PAYLOAD_GONE),
+    )
+    def post(self, call: Call, message_id: str) -> HttpResponse:
+        require_visible(message_id, caller=call.caller)
+        view = changes.release_message(message_id=message_id, by=call.caller.by)
+        return answer(tell_message(view), headers={"ETag": f'"{view.version}"'})
+
+
+#: Parked messages that a list looks at; there are few, or something is badly wrong.
+_PARKED_MAX = 10_000
+
+
+def _filter(query: MessageQuery) -> Filter:
+    if query.state != "scheduled":
+        raise Problem(Code.FILTER_UNSUPPORTED, _FILTERS, pointer="state")
+    if query.kind == "immediate":
+        detail = "An immediate message never waits; kind is level or timed."
+        raise Problem(Code.FILTER_UNSUPPORTED, detail, pointer="kind")
+    after_ms, before_ms = _moment("due_after", query), _moment("due_before", query)
+    window = Window(
+        topic=query.topic,
+        kind=query.kind,
+        due_from_ms=0 if after_ms is None else max(0, min(after_ms, DUE_MS_MAX)),
+        due_before_ms=DUE_MS_MAX if before_ms is None else max(0, min(before_ms, DUE_MS_MAX)),
+    )
+    return Filter(window, key=query.key, tag=query.tag)
+
+
+def _moment(field: str, query: MessageQuery) -> int | None:
+    written: str | int | None = getattr(query, field)
+    if written is None:
+        return None
+    # A query has no types: digits are milliseconds.
+    digits = (
+        isinstance(written, str)
+        and written.lstrip("-").isdecimal()
+        and len(written) < len("9" * 20)
+    )
+    moment_ms = parse_moment(int(written) if digits else written)
+    if moment_ms is None:
+        detail = "Write RFC 3339 with a zone, or milliseconds since 1970."
+        raise Problem(Code.DELAY_INVALID, detail, pointer=field)
+    return moment_ms
+
+
+def _values(query: MessageQuery) -> list[Any]:
+    """The filters, without what only chooses the page."""
+    values = msgspec.to_builtins(query)
+    return [[name, value] for name, value in values.items() if not name.startswith("page_")]

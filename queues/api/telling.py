@@ -1,0 +1,88 @@
+"""Telling: the store's values as the API shows them."""
+
+from typing import Any
+
+from msgspec import UNSET
+
+from queues.api.bodyform import show_body
+from queues.api.shapes.messages import GroupState, MessageDetail, MessageSummary, TimelineEvent
+from queues.api.shapes.sending import KIND_WORDS
+from queues.moments import format_moment
+from queues.selectors.messages import lateness_ms
+from queues.selectors.standings import GroupStanding, standings_of
+from queues.store import MessageView
+from queues.store.properties import is_reserved
+
+
+def moment_or_none(moment_ms: int | None) -> str | None:
+    """The moment in words, if there is one."""
+    return None if moment_ms is None else format_moment(moment_ms)
+
+
+def tell_summary(view: MessageView) -> MessageSummary:
+    """A message without its body."""
+    return MessageSummary(**_summary_fields(view))
+
+
+def tell_message(view: MessageView) -> MessageDetail:
+    """Everything that is known of a message."""
+    record = view.record
+    body, encoding = show_body(record.decoded_body(), record.flag)
+    return MessageDetail(
+        **_summary_fields(view),
+        body=body,
+        encoding=encoding,
+        properties=user_properties(record.properties),
+        groups=[_tell_standing(one) for one in standings_of(view)],
+        timeline=[
+            TimelineEvent(
+                at=format_moment(event.at_ms),
+                at_ms=event.at_ms,
+                event=event.event,
+                by=event.by,
+                detail=dict(event.detail),
+            )
+            for event in view.timeline
+        ],
+    )
+
+
+def _tell_standing(one: GroupStanding) -> GroupState:
+    state, attempts, until_ms = one.standing
+    return GroupState(
+        group=one.group,
+        state=state,
+        attempts=attempts,
+        next_attempt_at=moment_or_none(until_ms),
+        next_attempt_at_ms=until_ms,
+    )
+
+
+def user_properties(properties: dict[str, str]) -> dict[str, str]:
+    """What the user set, without what RocketMQ and the store add."""
+    return {name: value for name, value in properties.items() if not is_reserved(name)}
+
+
+def _summary_fields(view: MessageView) -> dict[str, Any]:
+    record = view.record
+    delivered = view.delivered_ms
+    return {
+        "id": view.id,
+        "topic": view.topic,
+        "queue": view.queue_id,
+        "state": view.state,
+        "kind": KIND_WORDS[view.kind],
+        "delay_level": view.level or UNSET,
+        "due_at": format_moment(view.due_ms),
+        "due_at_ms": view.due_ms,
+        "created_at": format_moment(view.created_ms),
+        "created_at_ms": view.created_ms,
+        "delivered_at": moment_or_none(delivered),
+        "delivered_at_ms": delivered,
+        "lateness_ms": lateness_ms(view),
+        "version": view.version,
+        "reschedules": view.reschedules,
+        "tag": record.tag,
+        "keys": list(record.keys),
+        "parked_reason": view.parked_reason if view.parked_reason is not None else UNSET,
+    }

@@ -1,0 +1,44 @@
+"""The addresses of topics, messages and groups, under `/api/v1/`."""
+
+from django.urls import path
+
+from queues.api.auditviews import AuditLogView
+from queues.api.consumeviews import AckView, LagView, ReceiveView
+from queues.api.controlviews import (
+    GroupsView,
+    OneGroupView,
+    OneTopicView,
+    PauseView,
+    ResumeView,
+    TopicsView,
+)
+from queues.api.docs import OpenApiView
+from queues.api.listviews import MessagesView, OneParkedView, ParkedView, ReleaseView
+from queues.api.messageviews import DeliverNowView, OneMessageView, RestoreView
+from queues.api.sendviews import BatchView, SendView
+
+app_name = "api"
+
+# The busiest first: Django tries them in order.
+urlpatterns = [
+    path("topics/<str:topic>/messages", SendView.as_view(), name="send"),
+    path("topics/<str:topic>/messages/batch", BatchView.as_view(), name="batch"),
+    path("groups/<str:group>/receive", ReceiveView.as_view(), name="receive"),
+    path("groups/<str:group>/ack", AckView.as_view(), name="ack"),
+    path("messages/<str:message_id>", OneMessageView.as_view(), name="message"),
+    path("messages/<str:message_id>/restore", RestoreView.as_view(), name="restore"),
+    path("messages/<str:message_id>/deliver-now", DeliverNowView.as_view(), name="deliver-now"),
+    path("messages", MessagesView.as_view(), name="messages"),
+    path("parked", ParkedView.as_view(), name="parked"),
+    path("parked/<str:message_id>", OneParkedView.as_view(), name="one-parked"),
+    path("parked/<str:message_id>/release", ReleaseView.as_view(), name="release"),
+    path("topics", TopicsView.as_view(), name="topics"),
+    path("topics/<str:topic>", OneTopicView.as_view(), name="topic"),
+    path("groups", GroupsView.as_view(), name="groups"),
+    path("groups/<str:group>", OneGroupView.as_view(), name="group"),
+    path("groups/<str:group>/pause", PauseView.as_view(), name="pause"),
+    path("groups/<str:group>/resume", ResumeView.as_view(), name="resume"),
+    path("groups/<str:group>/lag", LagView.as_view(), name="lag"),
+    path("audit-log", AuditLogView.as_view(), name="audit-log"),
+    path("openapi.json", OpenApiView.as_view(), name="openapi"),
+]

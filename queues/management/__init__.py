@@ -1,0 +1,1 @@
+"""Commands for operators of queues and store."""

@@ -1,0 +1,162 @@
+"""The models are the control plane: what operators declare, and who changed what.
+
+Messages, schedules, leases and offsets are files of the store and never rows. Every row here is
+read through `queues.selectors` and written through `queues.services`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.db import models
+
+from queues.limits import GROUP_NAME_MAX, TOPIC_NAME_MAX
+
+
+def any_pattern() -> list[str]:
+    """The patterns of a key that may touch everything."""
+    return ["*"]
+
+
+class Topic(models.Model):
+    """A topic is a name that messages are sent to, and its number of queues."""
+
+    name = models.CharField(max_length=TOPIC_NAME_MAX, unique=True)
+    queues = models.PositiveIntegerField()
+    #: Queue to first offset that is this topic's own: those before belong to one deleted earlier.
+    first_offsets: models.JSONField[dict[str, int], dict[str, int]] = models.JSONField(
+        default=dict, blank=True
+    )
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Group(models.Model):
+    """A group is a set of consumers that share the messages of its subscriptions."""
+
+    class Mode(models.TextChoices):
+        """How its consumers share."""
+
+        CLUSTERING = "clustering"
+        BROADCASTING = "broadcasting"
+
+    class StartFrom(models.TextChoices):
+        """Where a new group begins in queues that hold messages already."""
+
+        LATEST = "latest"
+        EARLIEST = "earliest"
+
+    name = models.CharField(max_length=GROUP_NAME_MAX, unique=True)
+    #: `[{"topic": …, "tags": …}]`, in the order given.
+    subscriptions: models.JSONField[Any, list[dict[str, str]]] = models.JSONField(
+        default=list, blank=True
+    )
+    mode = models.CharField(max_length=16, choices=Mode.choices, default=Mode.CLUSTERING)
+    ordered = models.BooleanField(default=False)
+    max_retries = models.PositiveIntegerField()
+    retry_queues = models.PositiveIntegerField()
+    retry_policy: models.JSONField[Any, dict[str, Any]] = models.JSONField()
+    start_from = models.CharField(
+        max_length=16, choices=StartFrom.choices, default=StartFrom.LATEST
+    )
+    paused = models.BooleanField(default=False)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ApiKey(models.Model):
+    """An API key is a secret that a program shows; of the secret only its hash is kept."""
+
+    class Scope(models.TextChoices):
+        """What a key may be used for (API.md, Conventions)."""
+
+        SEND = "send"
+        CONSUME = "consume"
+        INSPECT = "inspect"
+        MANAGE = "manage"
+
+    ALL_SCOPES: ClassVar[tuple[str, ...]] = tuple(Scope.values)
+
+    name = models.CharField(max_length=100)
+    #: The first characters of the secret, by which people recognise it.
+    prefix = models.CharField(max_length=16)
+    #: SHA-256 of the whole secret, in hex.
+    secret_sha256 = models.CharField(max_length=64, unique=True)
+    scopes: models.JSONField[Any, list[str]] = models.JSONField(default=list)
+    topic_patterns: models.JSONField[Any, list[str]] = models.JSONField(default=any_pattern)
+    group_patterns: models.JSONField[Any, list[str]] = models.JSONField(default=any_pattern)
+    created_at = models.DateTimeField()
+    #: Written at most once a minute, after the fact.
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("name", "pk")
+        verbose_name = "API key"
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+
+class AuditEntry(models.Model):
+    """An audit entry says who changed what in the control plane, and when; it is never edited."""
+
+    at = models.DateTimeField(db_index=True)
+    #: `key:…`, `user:…` or `command:…`.
+    by = models.CharField(max_length=200)
+    #: A verb and a noun, such as `topic.create`.
+    action = models.CharField(max_length=64, db_index=True)
+    subject = models.CharField(max_length=255)
+    detail: models.JSONField[Any, dict[str, Any]] = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        ordering = ("-at", "-pk")
+        verbose_name_plural = "audit entries"
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.subject}"
+
+
+class Operation(models.Model):
+    """An operation is long work that a request began and housekeeping carries out."""
+
+    class State(models.TextChoices):
+        """Where it stands; the last three are final."""
+
+        QUEUED = "queued"
+        RUNNING = "running"
+        SUCCEEDED = "succeeded"
+        FAILED = "failed"
+        ABORTED = "aborted"
+
+    id = models.CharField(primary_key=True, max_length=32)
+    kind = models.CharField(max_length=64)
+    state = models.CharField(max_length=16, choices=State.choices, default=State.QUEUED)
+    #: What it was asked to do.
+    request: models.JSONField[Any, dict[str, Any]] = models.JSONField(default=dict)
+    done = models.PositiveBigIntegerField(default=0)
+    total = models.PositiveBigIntegerField(null=True, blank=True)
+    error: models.JSONField[Any, Any] = models.JSONField(null=True, blank=True)
+    result: models.JSONField[Any, Any] = models.JSONField(null=True, blank=True)
+    #: An abort is asked for; whoever runs it stops at the next step.
+    abort_asked = models.BooleanField(default=False)
+    by = models.CharField(max_length=200)
+    created_at = models.DateTimeField(db_index=True)
+    #: When whoever runs it last wrote progress.
+    touched_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-created_at",)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.id}"

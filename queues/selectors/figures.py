@@ -1,0 +1,75 @@
+"""Figures: what Prometheus reads, from the store's counters and the loops' pages; no scan."""
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector
+
+from queues import wires
+
+#: The store's counters, in the words of their help line.
+_HELP = {
+    "sent": "Messages sent without delay.",
+    "sent_level": "Messages sent into a delay level.",
+    "sent_timed": "Messages sent for a moment.",
+    "handed_over": "Messages handed over to their topics.",
+    "cancelled": "Messages cancelled.",
+    "restored": "Cancelled messages that wait again.",
+    "moved": "Messages moved to another time.",
+    "parked": "Messages that could not be handed over.",
+    "renewed": "Waiting records written again before their segment goes.",
+    "expired": "Ready messages removed by retention before a group received them.",
+    "damaged": "Records found damaged.",
+    "repaired": "Half-done writes repaired.",
+    "sends_refused": "Sends refused for lack of space.",
+    "bytes_written": "Bytes appended to the log.",
+    "syncs": "Flushes of the log.",
+    "lateness_ms_sum": "Lateness of all hand-overs together, in milliseconds.",
+    "late_over_100ms": "Hand-overs more than 100 ms late.",
+    "clock_back": "Steps back of the wall clock.",
+    "clock_forward": "Steps forward of the wall clock.",
+    "segments_removed": "Log segments removed by retention.",
+}
+
+
+class StoreCollector(Collector):
+    """Reads the figures when they are asked for."""
+
+    def collect(self) -> Iterator[Metric]:
+        wiring = wires.wiring()
+        store = wiring.get_store()
+        for name, value in store.counters().items():
+            yield CounterMetricFamily(
+                f"postdate_{name}", _HELP.get(name, name.replace("_", " ")), value=value
+            )
+        health = store.health()
+        yield _gauge("writable", "1 while sends are taken.", int(health["writable"]))
+        yield _gauge("disk_free_bytes", "Free bytes of the store's disk.", health["free_bytes"])
+        yield _gauge("log_bytes", "Bytes of the log that are kept.", health["log_bytes"])
+        yield _gauge("unflushed_bytes", "Bytes not yet synced.", health["unflushed_bytes"])
+        held = GaugeMetricFamily(
+            "postdate_loop_held", "1 while a process runs the loop.", labels=["loop"]
+        )
+        behind = GaugeMetricFamily(
+            "postdate_loop_behind_seconds",
+            "How far the loop is behind what is due.",
+            labels=["loop"],
+        )
+        for loop in wiring.get_schedule().loops():
+            held.add_metric([loop.name], int(loop.holder is not None and not loop.stuck))
+            behind.add_metric([loop.name], loop.behind_ms / 1000)
+        yield held
+        yield behind
+
+
+def metrics_text() -> bytes:
+    """All figures in Prometheus' text format."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(StoreCollector())
+    return generate_latest(registry)
+
+
+def _gauge(name: str, help_line: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"postdate_{name}", help_line, value=value)

@@ -1,0 +1,1 @@
+"""Services write: each is one verb and its noun, with keyword arguments and plain values."""

@@ -1,0 +1,25 @@
+"""The audit log: every change of the control plane leaves an entry in the same transaction."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import transaction
+
+from queues import wires
+from queues.models import AuditEntry
+
+
+def record_change(
+    *, by: str, action: str, subject: str, detail: Mapping[str, Any] | None = None
+) -> None:
+    """Leave an entry, and have every process read the control plane again once it is committed."""
+    AuditEntry.objects.create(
+        at=now(), by=by, action=action, subject=subject[:255], detail=dict(detail or {})
+    )
+    transaction.on_commit(lambda: wires.wiring().get_store().raise_generation())
+
+
+def now() -> datetime:
+    """The time of the store's clock, as the database takes it."""
+    return datetime.fromtimestamp(wires.wiring().get_clock().now_ms() / 1000, UTC)

@@ -1,0 +1,67 @@
+"""Receiving: a group's consumers lease messages, and acknowledge them.
+
+A poll that finds nothing sleeps on the watch and is woken when its group has something; nothing is
+asked over and over. However many polls wait, other requests keep threads of their own: above the
+configured number a poll answers at once.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from queues import wires
+from queues.selectors.control import GroupView, get_group
+from queues.store.consuming import Delivery
+
+
+class _Waiting:
+    """How many polls of this process wait."""
+
+    count = 0
+    mutex = threading.Lock()
+
+
+def receive(*, group: GroupView, max_messages: int, wait_ms: int, lease_ms: int) -> list[Delivery]:
+    """Lease what is ready; with nothing there, wait for it."""
+    wiring = wires.wiring()
+    clock, watch = wiring.get_clock(), wiring.get_watch()
+    give_up_ms = clock.monotonic_ms() + wait_ms
+    while not group.paused:
+        received = wiring.get_consuming().receive(
+            group.name,
+            group.subscriptions,
+            max_messages=max_messages,
+            lease_ms=lease_ms,
+            now_ms=clock.now_ms(),
+        )
+        if received.deliveries:
+            if received.more:
+                watch.wake(group.name)
+            return received.deliveries
+        left_ms = give_up_ms - clock.monotonic_ms()
+        if left_ms <= 0:
+            break
+        with _place_to_wait() as found:
+            if not found or not watch.wait(group.name, group.subscriptions, left_ms / 1000):
+                break
+        group = get_group(group.name)
+    return []
+
+
+def acknowledge(*, group: GroupView, receipts: Sequence[str]) -> Sequence[str]:
+    """`acked`, `expired` or `invalid` for each receipt, in order."""
+    wiring = wires.wiring()
+    return wiring.get_consuming().ack(group.name, receipts, wiring.get_clock().now_ms())
+
+
+@contextmanager
+def _place_to_wait() -> Iterator[bool]:
+    """One of the places for waiting polls; False when all are taken."""
+    with _Waiting.mutex:
+        free = _Waiting.count < wires.wiring().get_rules().polls_max
+        _Waiting.count += free
+    try:
+        yield free
+    finally:
+        with _Waiting.mutex:
+            _Waiting.count -= free

@@ -1,0 +1,80 @@
+"""Sending: messages as clients ask for them become records of the store.
+
+`compose` checks one message and makes what the store takes; `place` stores many at once. Neither
+makes a query: topics and rules come from memory.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from queues import wires
+from queues.codes import Code
+from queues.naming import check_keys, check_properties, check_sharding_key, check_tag
+from queues.problems import Problem
+from queues.selectors.control import TopicView
+from queues.services.bodies import check_size
+from queues.services.delays import AT_ONCE, Due
+from queues.services.topics import choose_queue
+from queues.store import Outgoing, Placed
+from queues.store.errors import MessageIllegal
+from queues.store.limits import USER_PROPERTIES_MAX
+
+#: RocketMQ's property for the key that orders messages among themselves.
+SHARDING_KEY = "__SHARDINGKEY"
+
+
+def compose(
+    *,
+    topic: TopicView,
+    unique_id: str,
+    body: bytes,
+    form: int,
+    by: str,
+    now_ms: int,
+    due: Due = AT_ONCE,
+    tag: str | None = None,
+    keys: Sequence[str] | None = None,
+    properties: Mapping[str, str] | None = None,
+    queue: int | None = None,
+    sharding_key: str | None = None,
+) -> Outgoing:
+    """The message that the store is to take; raises the problem of the first wrong field."""
+    check_size(body)
+    if tag is not None:
+        check_tag(tag)
+    if keys:
+        check_keys(keys)
+    if properties:
+        check_properties(properties)
+    queue_id = choose_queue(topic, queue=queue, sharding_key=sharding_key)
+    if sharding_key is not None:
+        properties = _with_sharding_key(properties or {}, sharding_key)
+    return Outgoing(
+        topic.name,
+        queue_id,
+        unique_id,
+        body,
+        now_ms,
+        tag,
+        tuple(keys) if keys else (),
+        properties or {},
+        due.level,
+        due.due_ms,
+        form,
+        by,
+    )
+
+
+def place(messages: Sequence[Outgoing]) -> list[Placed]:
+    """Store the messages, all of them or (with an error) none; the answer is durable."""
+    try:
+        return wires.wiring().get_store().send(messages)
+    except MessageIllegal as illegal:
+        raise Problem(Code.FIELD_INVALID, f"{illegal}", pointer="") from illegal
+
+
+def _with_sharding_key(properties: Mapping[str, str], key: str) -> Mapping[str, str]:
+    check_sharding_key(key)
+    if len(properties) >= USER_PROPERTIES_MAX:
+        detail = f"With a sharding key at most {USER_PROPERTIES_MAX - 1} properties."
+        raise Problem(Code.PROPERTIES_TOO_LARGE, detail, pointer="/properties")
+    return {SHARDING_KEY: key, **properties}

@@ -1,0 +1,170 @@
+"""Cancel, restore, move, release, park: changes of one message, decided under the append lock.
+
+Each looks at the message without the lock, prepares the record that would settle its holding unit,
+and writes it on the condition that the unit's settled word is still what was seen. If someone else
+was faster, it looks again. So every answer is the truth, whatever else happens at the moment.
+"""
+
+import json
+from collections.abc import Callable
+
+from queues.store.append import Appender
+from queues.store.batch import Batch, Source
+from queues.store.clock import Clock
+from queues.store.commitlog import CommitLog
+from queues.store.control import COUNTERS
+from queues.store.encode import Encoder
+from queues.store.errors import RecordGone
+from queues.store.held import Held, remains, take_apart
+from queues.store.lookup import Lookup
+from queues.store.messages import Decision, MessageView
+from queues.store.queuetable import Queue, QueueTable
+from queues.store.scan import read_whole
+
+#: Each round that is lost was won by someone else, so this many in a row do not happen.
+_ROUNDS_MAX = 100
+
+
+class Changes:
+    """Changes of single messages of one store."""
+
+    def __init__(
+        self, appender: Appender, encoder: Encoder, lookup: Lookup, log: CommitLog,
+        queues: QueueTable, clock: Clock, settle_flush: Callable[[int], None],
+    ) -> None:  # fmt: skip
+        self._appender, self._encoder, self._lookup = appender, encoder, lookup
+        self._log, self._queues, self._clock = log, queues, clock
+        self._settle_flush = settle_flush
+
+    def find(self, message_id: str) -> MessageView | None:
+        """What is known of a message; a miss is looked up again under the append lock."""
+        found = self._lookup.find(message_id)
+        if found is None:
+            with self._appender.hold():
+                found = self._lookup.find(message_id)
+        return found
+
+    def cancel(self, message_id: str, *, by: str | None, reason: str | None = None) -> Decision:
+        """See that no consumer ever gets the message, if it is not too late."""
+        answers = {"ready": "too_late", "cancelled": "already_cancelled"}
+
+        def change(view: MessageView, held: Held, source: Source, batch: Batch) -> str:
+            body = json.dumps({"reason": reason} if reason else {}).encode()
+            self._encoder.journal(
+                batch, held, source, view.record.log_offset, b"C",
+                event="cancelled", by=by, body=body, now_ms=self._clock.now_ms(),
+            )  # fmt: skip
+            return "cancelled"
+
+        return self._decide(message_id, answers, change)
+
+    def restore(self, message_id: str, *, by: str | None) -> Decision:
+        """Take a cancel back; past its due time the message is due from now."""
+        answers = dict.fromkeys(("scheduled", "ready", "parked"), "not_cancelled")
+
+        def change(view: MessageView, held: Held, source: Source, batch: Batch) -> str:
+            self._encoder.hold_again(
+                batch, held, source, view.record.log_offset, b"S",
+                due_ms=max(held.due_ms, self._clock.now_ms()), kind=held.kind,
+                version=held.version, by=by,
+            )  # fmt: skip
+            return "restored"
+
+        return self._decide(message_id, answers, change)
+
+    def release(self, message_id: str, *, by: str | None) -> Decision:
+        """Let a parked message go on; it keeps its due time."""
+        answers = dict.fromkeys(("scheduled", "ready", "cancelled"), "not_parked")
+
+        def change(view: MessageView, held: Held, source: Source, batch: Batch) -> str:
+            self._encoder.hold_again(
+                batch, held, source, view.record.log_offset, b"S",
+                due_ms=held.due_ms, kind=held.kind, version=held.version, by=by,
+            )  # fmt: skip
+            return "released"
+
+        return self._decide(message_id, answers, change)
+
+    def move(
+        self, message_id: str, due_ms: int, *, by: str | None, expected_version: int | None = None
+    ) -> Decision:
+        """Give the message another due time; a parked one is released with it."""
+        answers = {"ready": "too_late", "cancelled": "cancelled"}
+
+        def change(view: MessageView, held: Held, source: Source, batch: Batch) -> str:
+            if expected_version is not None and view.version != expected_version:
+                return "version_mismatch"
+            self._encoder.hold_again(
+                batch, held, source, view.record.log_offset, b"M",
+                due_ms=due_ms, kind=b"T", version=held.version + 1, by=by,
+            )  # fmt: skip
+            return "moved"
+
+        return self._decide(message_id, answers, change)
+
+    def _decide(
+        self,
+        message_id: str,
+        answers: dict[str, str],
+        change: Callable[[MessageView, Held, Source, Batch], str],
+    ) -> Decision:
+        for _ in range(_ROUNDS_MAX):
+            view = self.find(message_id)
+            if view is None:
+                return Decision("not_found")
+            if view.state in answers:
+                self._settle_flush(view.record.log_offset + view.record.size)
+                return Decision(answers[view.state], view)
+            outcome = self._try(view, change)
+            if outcome is not None:
+                return Decision(outcome, self.find(message_id) or view)
+        raise AssertionError(f"message {message_id} was changed by others {_ROUNDS_MAX} times")
+
+    def _try(
+        self, view: MessageView, change: Callable[[MessageView, Held, Source, Batch], str]
+    ) -> str | None:
+        """Write the change; None when the message was changed by someone else meanwhile.
+
+        What that was may not be flushed yet: it is, before anybody looks again.
+        """
+        queue = self._queues.find(view.held_topic, view.held_queue_id)
+        assert queue is not None
+        batch = Batch()
+        try:
+            raw = self._log.read(view.record.log_offset, view.record.size)
+        except RecordGone:
+            return "payload_gone"
+        source = Source(queue, view.held_offset, view.settled_word)
+        outcome = change(view, take_apart(raw), source, batch)
+        if not batch.rows:
+            return outcome
+        counter = outcome if outcome in COUNTERS else "restored"
+        written = self._appender.write(batch, counter, privileged=True)
+        self._settle_flush(written.end)
+        return outcome if written.entries.sizes else None
+
+    def park(
+        self, topic: str, queue_id: int, queue_offset: int, place: tuple[int, int], *, reason: str
+    ) -> bool:
+        """Put a waiting message aside that cannot be handed over; False if it no longer waits."""
+        queue = self._queues.find(topic, queue_id)
+        if queue is None:
+            return False
+        batch = Batch()
+        held = self._held(queue, queue_offset, place)
+        self._encoder.journal(
+            batch, held, Source(queue, queue_offset, 0), place[0], b"P",
+            event="parked", by=None, body=json.dumps({"reason": reason}).encode(),
+            now_ms=self._clock.now_ms(),
+        )  # fmt: skip
+        written = self._appender.write(batch, "parked", privileged=True)
+        self._settle_flush(written.end)
+        return bool(written.entries.sizes)
+
+    def _held(self, queue: Queue, queue_offset: int, place: tuple[int, int]) -> Held:
+        """The holding record, or what the schedule table knows of one that cannot be read."""
+        raw = read_whole(self._log, *place)
+        if raw is not None:
+            return take_apart(raw)
+        due_ms, number = self._lookup.due_of(queue, queue_offset)
+        return remains(due_ms, self._queues.topic_of(number))

@@ -1,0 +1,278 @@
+"""Composing: many messages at once, from what was asked to one stretch of sealed bytes.
+
+The records of messages that wait in the same place for the same queue differ in a few fields of
+fixed width (see `batch`), their body, and their own properties. Each is joined from its form's
+constant parts, the body and the own properties; numpy then fills in the fields of all records, one
+field at a time. A form is cut out of a specimen that `Encoder.send` encoded, and both ways give the
+same bytes.
+"""
+
+from collections.abc import Mapping, Sequence, Sized
+from itertools import chain, repeat
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+from queues.store.batch import (
+    DUE_AT,
+    HEAD,
+    HOST,
+    ID_AT,
+    ID_BYTES,
+    LEADING_BYTES,
+    MAGIC_V1,
+    Entries,
+    Sealed,
+    many_hashes,
+)
+from queues.store.digits import digits_of
+from queues.store.encode import Encoder, own_properties
+from queues.store.errors import MessageIllegal
+from queues.store.hashes import tags_code
+from queues.store.limits import BODY_BYTES_MAX, DUE_MS_MAX, KEYS_MAX, PROPERTIES_BYTES_MAX
+from queues.store.messages import Outgoing
+from queues.store.queuetable import Queue
+
+#: The fixed fields of a record, as `HEAD` packs them; the lock fills in offsets and store time.
+_HEAD = np.dtype(
+    [
+        ("size", ">i4"), ("magic", ">u4"), ("body_crc", ">i4"), ("queue_id", ">i4"),
+        ("flag", ">i4"), ("offsets", "V16"), ("sys_flag", ">i4"), ("born_ms", ">i8"),
+        ("born_host", "V8"), ("store_ms", ">i8"), ("store_host", "V8"), ("reconsume_times", ">i4"),
+        ("prepared_offset", ">i8"), ("body_bytes", ">i4"),
+    ]
+)  # fmt: skip
+_BLANK_HEAD = bytes(HEAD.size)
+_HEAD_PLACES = np.arange(HEAD.size)
+#: Times are filled in with 13 digits; earlier and later ones go the general way.
+_DIGITS = 13
+_TIME_MS_MIN, _TIME_MS_MAX = 10 ** (_DIGITS - 1), min(DUE_MS_MAX, 10**_DIGITS - 1)
+_DELIVER, _OUT = b"TIMER_DELIVER_MS\x01", b"TIMER_OUT_MS\x01"
+#: In the place of a level.
+_IN_WHEEL, _AT_ONCE = -1, 0
+
+Octets = npt.NDArray[np.uint8]
+Int64s = npt.NDArray[np.int64]
+
+
+class Form(NamedTuple):
+    """What all messages that wait in one place for one queue have in common."""
+
+    #: Where they wait, or their own queue.
+    queue: Queue
+    #: -1 in the wheel, 0 nowhere, else the level.
+    waits: int
+    #: A level's delay, ms; else 0.
+    delay_ms: int
+    topic_number: int
+    #: Between body and own properties: topic, length of the properties, leading properties.
+    middle: bytes
+    #: Behind the own properties, with the room for the CRC.
+    tail: bytes
+    #: Where the two times of a timed message have their digits in `tail`.
+    deliver_at: int
+    out_at: int
+    key_prefix: str
+
+
+class Composer:
+    """Makes sealed batches of many new messages of one store."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder, self._precision_ms = encoder, encoder.precision_ms
+        self._forms: dict[tuple[str, int, int], Form] = {}
+
+    def compose(self, messages: Sequence[Outgoing], now_ms: int) -> Sealed | None:
+        """Encode messages as they are first stored; None for what must go the general way.
+
+        Raises `MessageIllegal` for what cannot be stored.
+        """
+        columns = Columns(*zip(*messages, strict=True))
+        waits = [
+            level or (_IN_WHEEL if due_ms is not None and due_ms > now_ms else _AT_ONCE)
+            for level, due_ms in zip(columns.levels, columns.due_ms, strict=True)
+        ]
+        places = list(zip(columns.topics, columns.queue_ids, waits, strict=True))
+        for place in set(places):
+            if place not in self._forms:
+                self._learn(*place)
+        forms = [self._forms[place] for place in places]
+        dues = _leading_dues(columns, waits)
+        ids = "".join(columns.unique_ids).encode()
+        if not _usual(columns, dues, ids):
+            return None
+        owns = _owns(messages, columns)
+        middles, tails = [form.middle for form in forms], [form.tail for form in forms]
+        pieces = zip(repeat(_BLANK_HEAD), columns.bodies, middles, owns, tails)
+        data = bytearray().join(chain.from_iterable(pieces))
+        parts = _Parts(_lengths(columns.bodies), _lengths(middles), _lengths(owns), _lengths(tails))
+        return self._filled(data, columns, forms, parts, dues, ids)
+
+    def _learn(self, topic: str, queue_id: int, waits: int) -> None:
+        """Cut a form out of a specimen."""
+        specimen = Outgoing(
+            topic, queue_id, "0" * ID_BYTES, b"", 0, level=max(waits, 0),
+            due_ms=_TIME_MS_MAX if waits == _IN_WHEEL else None,
+        )  # fmt: skip
+        record, row = self._encoder.send(specimen, 0)
+        queue, delay_ms, topic_number = row[2], row[5], row[6]
+        own_at = row[1] + LEADING_BYTES
+        tail = record[own_at:]
+        self._forms[topic, queue_id, waits] = Form(
+            queue, waits, delay_ms, topic_number, record[HEAD.size : own_at], tail,
+            tail.find(_DELIVER) + len(_DELIVER), tail.find(_OUT) + len(_OUT), f"{queue.topic}#",
+        )  # fmt: skip
+
+    def _filled(
+        self, data: bytearray, columns: "Columns", forms: list[Form], parts: "_Parts",
+        dues: list[int], ids: bytes,
+    ) -> Sealed:  # fmt: skip
+        """Fill in the fields, and compute what can be computed before the lock."""
+        octets, due_ms = np.frombuffer(data, np.uint8), np.array(dues, np.int64)
+        property_bytes = LEADING_BYTES + parts.own + parts.tail
+        if property_bytes.max() > PROPERTIES_BYTES_MAX:
+            raise MessageIllegal(properties_bytes=int(property_bytes.max()))
+        property_at = HEAD.size + parts.body + parts.middle - LEADING_BYTES
+        sizes = property_at + property_bytes
+        starts = np.cumsum(sizes) - sizes
+        octets[starts[:, None] + _HEAD_PLACES] = _heads(columns, forms, sizes, parts.body)
+        properties = starts + property_at
+        _put(octets, properties - 2, property_bytes.astype(">u2").view(np.uint8).reshape(-1, 2))
+        due_digits = digits_of(due_ms, _DIGITS)
+        _put(octets, properties + DUE_AT, due_digits)
+        matrix = np.frombuffer(ids, np.uint8).reshape(-1, ID_BYTES)
+        _put(octets, properties + ID_AT, matrix)
+        tail_at = properties + LEADING_BYTES + parts.own
+        self._fill_timers(octets, tail_at, forms, due_ms, due_digits)
+        entries = _entries(columns, forms, sizes, property_at, dues, matrix)
+        return Sealed(data, starts.tolist(), entries)
+
+    def _fill_timers(
+        self, octets: Octets, tail_at: Int64s, forms: list[Form], due_ms: Int64s, digits: Octets
+    ) -> None:
+        timed = np.flatnonzero([form.waits == _IN_WHEEL for form in forms])
+        if not len(timed):
+            return
+        precision_ms, due_ms, tail_at = self._precision_ms, due_ms[timed], tail_at[timed]
+        deliver_at = np.array([forms[number].deliver_at for number in timed.tolist()], np.int64)
+        out_at = np.array([forms[number].out_at for number in timed.tolist()], np.int64)
+        _put(octets, tail_at + deliver_at, digits[timed])
+        out_ms = (due_ms - 1) // precision_ms * precision_ms
+        _put(octets, tail_at + out_at, digits_of(out_ms, _DIGITS))
+
+
+class Columns(NamedTuple):
+    """The fields of `Outgoing`, one column each."""
+
+    topics: tuple[str, ...]
+    queue_ids: tuple[int, ...]
+    unique_ids: tuple[str, ...]
+    bodies: tuple[bytes, ...]
+    born_ms: tuple[int, ...]
+    tags: tuple[str | None, ...]
+    keys: tuple[tuple[str, ...], ...]
+    properties: tuple[Mapping[str, str], ...]
+    levels: tuple[int, ...]
+    due_ms: tuple[int | None, ...]
+    flags: tuple[int, ...]
+    senders: tuple[str | None, ...]
+
+
+class _Parts(NamedTuple):
+    """The lengths of what records are joined from."""
+
+    body: Int64s
+    middle: Int64s
+    own: Int64s
+    tail: Int64s
+
+
+def _lengths(texts: Sequence[Sized]) -> Int64s:
+    return np.fromiter(map(len, texts), np.int64, len(texts))
+
+
+def _leading_dues(columns: Columns, waits: list[int]) -> list[int]:
+    """What `PD_DUE` holds before the lock: a level's due time is decided there."""
+    return [
+        (due_ms or 0) if wait == _IN_WHEEL else born_ms if wait == _AT_ONCE else 0
+        for wait, due_ms, born_ms in zip(waits, columns.due_ms, columns.born_ms, strict=True)
+    ]
+
+
+def _usual(columns: Columns, dues: list[int], ids: bytes) -> bool:
+    """Whether all fields have their usual width."""
+    if len(ids) != len(dues) * ID_BYTES or set(map(len, columns.unique_ids)) != {ID_BYTES}:
+        return False
+    earliest_ms = min(filter(None, dues), default=_TIME_MS_MIN)
+    return bool(earliest_ms >= _TIME_MS_MIN and max(dues) <= _TIME_MS_MAX)
+
+
+def _owns(messages: Sequence[Outgoing], columns: Columns) -> list[bytes]:
+    """The own properties of each message; those of most are made and looked at together."""
+    key_counts = list(map(len, columns.keys))
+    if (
+        any(columns.properties)
+        or max(key_counts) > KEYS_MAX
+        or max(map(len, columns.bodies)) > BODY_BYTES_MAX
+    ):
+        return [own_properties(message) for message in messages]
+    texts = [
+        (f"TAGS\x01{tag}\x02" if tag else "")
+        + (f"KEYS\x01{' '.join(keys)}\x02" if keys else "")
+        + (f"PD_BY\x01{sender}\x02" if sender else "")
+        for tag, keys, sender in zip(columns.tags, columns.keys, columns.senders, strict=True)
+    ]
+    count = sum(map(bool, chain(columns.tags, key_counts, columns.senders)))
+    if _has_separators("".join(texts), count):
+        return [own_properties(message) for message in messages]
+    return [text.encode() for text in texts]
+
+
+def _has_separators(text: str, count: int) -> bool:
+    """Whether more than the separators of so many properties are in the text."""
+    return "\x00" in text or text.count("\x01") != count or text.count("\x02") != count
+
+
+def _heads(columns: Columns, forms: list[Form], sizes: Int64s, body_bytes: Int64s) -> Octets:
+    heads = np.zeros(len(forms), _HEAD)
+    heads["size"], heads["magic"], heads["body_bytes"] = sizes, MAGIC_V1, body_bytes
+    crcs = np.fromiter(map(crc32, columns.bodies), np.int64, len(forms))
+    heads["body_crc"] = crcs & 0x7FFFFFFF
+    heads["queue_id"] = [form.queue.queue_id for form in forms]
+    heads["flag"], heads["born_ms"] = columns.flags, columns.born_ms
+    heads["born_host"] = heads["store_host"] = np.void(HOST)
+    return heads.view(np.uint8).reshape(-1, HEAD.size)
+
+
+def _put(octets: Octets, at: Int64s, fields: Octets) -> None:
+    """Write a field of the same width into every record."""
+    octets[at[:, None] + np.arange(fields.shape[1])] = fields
+
+
+def _entries(
+    columns: Columns, forms: list[Form], sizes: Int64s, property_at: Int64s, dues: list[int],
+    ids: Octets,
+) -> Entries:  # fmt: skip
+    """What dispatching needs to know."""
+    count = len(forms)
+    texts = [
+        form.key_prefix + key
+        for form, keys in zip(forms, columns.keys, strict=True)
+        for key in keys
+    ]
+    owners = np.repeat(np.arange(count), _lengths(columns.keys)).tolist()
+    queues = [form.queue for form in forms]
+    hashes, all_owners = many_hashes(ids, [queue.topic for queue in queues], texts, owners)
+    tags = [0] * count
+    if any(columns.tags):
+        tags = [
+            0 if form.waits > 0 else tags_code(tag)
+            for form, tag in zip(forms, columns.tags, strict=True)
+        ]
+    return Entries(
+        sizes.tolist(), property_at.tolist(), queues, tags, dues,
+        [form.delay_ms for form in forms], [form.topic_number for form in forms],
+        [None] * count, [-1] * count, [0] * count, hashes, all_owners,
+    )  # fmt: skip

@@ -1,0 +1,188 @@
+"""ConsumeQueues: for every topic and queue, where its messages lie in the log (derived from it).
+
+One 20-byte big-endian unit a message, 300,000 a file, named by the byte offset of the file's first
+unit (RocketMQ):
+
+=====  ==========  ====================================================================
+byte   field       meaning
+=====  ==========  ====================================================================
+0      log_offset  where the record lies
+8      size        its length
+12     tags_code   Java hash of the tag; of a level's holding queue: the due time in ms
+=====  ==========  ====================================================================
+
+Example: unit 300,001 of a queue is at byte 20 of file ``00000000000006000000``.
+Files have their full length from the start and get real blocks in 4 KiB steps ahead of the writes.
+"""
+
+import threading
+from collections import OrderedDict
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from queues.store.disk import Disk, File
+from queues.store.limits import OPEN_QUEUE_FILES_MAX
+
+UNIT_BYTES = 20
+#: A unit on disk.
+DISK_UNIT = np.dtype([("log_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
+#: A unit in memory, native.
+UNIT = np.dtype([("log_offset", "i8"), ("size", "i4"), ("tags_code", "i8")])
+#: What RocketMQ writes before the first unit of a queue that does not begin at 0.
+BLANK_UNIT = (0).to_bytes(8, "big") + (0x7FFFFFFF).to_bytes(4, "big") + (0).to_bytes(8, "big")
+_STEP_BYTES = 4096
+
+
+class ConsumeQueues:
+    """The ConsumeQueue files of a store, with a bounded number of them open."""
+
+    def __init__(self, disk: Disk, directory: Path, units_per_file: int, *, write: bool) -> None:
+        self._disk, self._directory, self._write = disk, directory, write
+        self._file_bytes = units_per_file * UNIT_BYTES
+        self._open: OrderedDict[tuple[str, int, int], File] = OrderedDict()
+        self._allocated: dict[tuple[str, int], int] = {}
+        self._mutex = threading.Lock()
+
+    def path(self, topic: str, queue_id: int, base: int) -> Path:
+        """The file that begins at byte `base` of the queue."""
+        return self._directory / topic / str(queue_id) / f"{base:020d}"
+
+    def bases(self, topic: str, queue_id: int) -> list[int]:
+        """The byte offsets at which the queue's files begin."""
+        names = self._disk.list_names(self._directory / topic / str(queue_id))
+        return [int(name) for name in names if name.isdigit()]
+
+    def _file(self, topic: str, queue_id: int, base: int) -> File:
+        key = (topic, queue_id, base)
+        file = self._open.get(key)
+        if file is not None:
+            self._open.move_to_end(key)
+            return file
+        file = self._disk.open(self.path(topic, queue_id, base), write=self._write)
+        self._open[key] = file
+        if len(self._open) > OPEN_QUEUE_FILES_MAX:
+            self._open.popitem(last=False)[1].close()
+        return file
+
+    def make_room(self, topic: str, queue_id: int, end_unit: int) -> None:
+        """Give real blocks to all units below `end_unit` (`DiskFull` when there are none)."""
+        key, end = (topic, queue_id), end_unit * UNIT_BYTES
+        if self._allocated.get(key, 0) >= end:
+            return
+        with self._mutex:
+            start = self._allocated.get(key, (end - UNIT_BYTES) // _STEP_BYTES * _STEP_BYTES)
+            while start < end:
+                base = start - start % self._file_bytes
+                self._create(topic, queue_id, base)
+                wanted = min(end, base + self._file_bytes)
+                stop = min(base + self._file_bytes, -(-wanted // _STEP_BYTES) * _STEP_BYTES)
+                self._file(topic, queue_id, base).allocate(start - base, stop - start)
+                start = stop
+            self._allocated[key] = start
+
+    def _create(self, topic: str, queue_id: int, base: int) -> None:
+        path = self.path(topic, queue_id, base)
+        if self._disk.exists(path) and self._disk.size(path) >= self._file_bytes:
+            return
+        self._disk.make_dirs(path.parent)
+        file = self._disk.open(path, create=True)
+        try:
+            file.truncate(self._file_bytes)
+        finally:
+            file.close()
+
+    def write(self, topic: str, queue_id: int, first_unit: int, data: bytes) -> None:
+        """Write units from `first_unit` on; room was made for them."""
+        offset, view = first_unit * UNIT_BYTES, memoryview(data)
+        with self._mutex:
+            while view:
+                base = offset - offset % self._file_bytes
+                part = view[: base + self._file_bytes - offset]
+                self._file(topic, queue_id, base).pwrite(part, offset - base)
+                offset += len(part)
+                view = view[len(part) :]
+
+    def has_room(self, topic: str, queue_id: int, end_unit: int) -> bool:
+        """Whether this process knows that units below `end_unit` have real blocks."""
+        return self._allocated.get((topic, queue_id), 0) >= end_unit * UNIT_BYTES
+
+    def write_one(self, topic: str, queue_id: int, unit: int, data: bytes) -> None:
+        """Write one unit; room was made for it."""
+        offset = unit * UNIT_BYTES
+        base = offset - offset % self._file_bytes
+        with self._mutex:
+            self._file(topic, queue_id, base).pwrite(data, offset - base)
+
+    def read(self, topic: str, queue_id: int, first_unit: int, count: int) -> npt.NDArray[np.void]:
+        """Units as native `UNIT`s; fewer where the files end."""
+        parts, offset, rest = [], first_unit * UNIT_BYTES, count * UNIT_BYTES
+        with self._mutex:
+            while rest > 0:
+                base = offset - offset % self._file_bytes
+                try:
+                    file = self._file(topic, queue_id, base)
+                except FileNotFoundError:
+                    break
+                wanted = min(rest, base + self._file_bytes - offset)
+                part = file.pread(wanted, offset - base)
+                parts.append(part)
+                offset, rest = offset + len(part), rest - len(part)
+                if len(part) < wanted:
+                    break
+        data = b"".join(parts)
+        return np.frombuffer(data, DISK_UNIT, count=len(data) // UNIT_BYTES).astype(UNIT)
+
+    def read_at(
+        self, topic: str, queue_id: int, units: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.void]:
+        """Units at any offsets, native, in the order given; zeros where there is no file.
+
+        Scattered units are taken from a mapping of the file, which has its full length.
+        """
+        found = np.zeros(len(units), UNIT)
+        bases = units * UNIT_BYTES // self._file_bytes * self._file_bytes
+        for base in sorted(set(bases.tolist())):
+            path = self.path(topic, queue_id, base)
+            if not self._disk.exists(path):
+                continue
+            mapped = self._disk.map(path, write=False)
+            here = bases == base
+            inside = units[here] - base // UNIT_BYTES
+            found[here] = mapped.array(DISK_UNIT, count=mapped.size_bytes // UNIT_BYTES)[inside]
+            mapped.close()
+        return found
+
+    def fill_blank(self, topic: str, queue_id: int, first_unit: int) -> None:
+        """Fill the file that holds `first_unit` with RocketMQ's blanks up to it."""
+        base = first_unit * UNIT_BYTES // self._file_bytes * self._file_bytes
+        count = first_unit - base // UNIT_BYTES
+        self._create(topic, queue_id, base)
+        if count:
+            self.write(topic, queue_id, base // UNIT_BYTES, BLANK_UNIT * count)
+
+    def remove_below(self, topic: str, queue_id: int, min_unit: int) -> None:
+        """Remove the files whose last unit is below `min_unit`, never the last file."""
+        for base in self.bases(topic, queue_id)[:-1]:
+            if base + self._file_bytes <= min_unit * UNIT_BYTES:
+                with self._mutex:
+                    file = self._open.pop((topic, queue_id, base), None)
+                    if file is not None:
+                        file.close()
+                self._disk.unlink(self.path(topic, queue_id, base))
+
+    def sync(self) -> None:
+        """Put the open files on the device."""
+        with self._mutex:
+            files = list(self._open.values())
+        if self._write:
+            for file in files:
+                file.sync()
+
+    def close(self) -> None:
+        """Close all files."""
+        with self._mutex:
+            for file in self._open.values():
+                file.close()
+            self._open.clear()

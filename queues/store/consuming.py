@@ -1,0 +1,376 @@
+"""Consuming: groups receive messages on lease and settle them.
+
+A group stands at its own place in every queue of the topics that it subscribes to; a *ledger* a
+queue keeps what was leased and what is settled. A message is delivered at least once to each group:
+a lease that runs out makes it ready again, with the next attempt number.
+
+Any number of processes consume from one store. Whoever works on a queue holds that ledger's lock
+for about a millisecond; a receive that finds it held goes on to the next queue first, so consumers
+of different queues do not wait for each other.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import repeat
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol
+
+from queues.store.deliveries import Delivery, Outlook, Received, Subscription
+from queues.store.disk import Disk
+from queues.store.errors import LedgerBusy
+from queues.store.groupoffsets import GroupOffsets
+from queues.store.handout import Ask, QueueReader, Taken, hand_out
+from queues.store.lag import QueueLag, measure_lag
+from queues.store.ledger import Ledger
+from queues.store.ledgerheader import Header
+from queues.store.ledgers import Ledgers, Place
+from queues.store.limits import LEASE_MS_MAX, LEASES_MAX, LEDGER_WAIT_S, RECEIVE_BYTES_MAX
+from queues.store.receipts import Receipts, Shown
+from queues.store.settling import expire_leases, settle_acks
+from queues.store.standing import Standing, standing_of
+from queues.store.tagfilter import TagFilter
+
+__all__ = ["Consuming", "Delivery", "Outlook", "QueueLag", "Received", "Subscription"]
+
+Outcome = Literal["acked", "expired", "invalid"]
+
+
+class ConsumedStore(QueueReader, Protocol):
+    """What consuming needs of a store."""
+
+    @property
+    def root(self) -> Path:
+        """The store's directory."""
+
+    @property
+    def disk(self) -> Disk:
+        """Where it lies."""
+
+
+class _Stop(NamedTuple):
+    """One queue on a receive's way round."""
+
+    turn: int
+    place: Place
+    tags: TagFilter
+
+
+@dataclass(slots=True)
+class _Request:
+    """A receive under way."""
+
+    count: int
+    bytes_max: int
+    until_ms: int
+    now_ms: int
+    received: Received = field(default_factory=Received)
+    #: The last queue that gave something.
+    last_turn: int | None = None
+
+    def ask(self, stop: _Stop) -> Ask | None:
+        """What to ask of the next queue; None when nothing more is wanted."""
+        wanted = self.count - len(self.received.deliveries)
+        if wanted <= 0 or (self.bytes_max <= 0 and self.received.deliveries):
+            return None
+        _, topic, queue_id = stop.place
+        return Ask(
+            topic=topic,
+            queue_id=queue_id,
+            tags=stop.tags,
+            count=wanted,
+            bytes_max=self.bytes_max,
+            until_ms=self.until_ms,
+            now_ms=self.now_ms,
+        )
+
+
+class Consuming:
+    """The groups of one store, for one process; safe for threads, unusable after a fork."""
+
+    def __init__(self, store: ConsumedStore, secret: bytes) -> None:
+        self._store = store
+        self._disk = store.disk
+        self._receipts = Receipts(secret)
+        self._ledgers = Ledgers(store.disk, store.root / "postdate" / "ledger")
+        self._offsets = GroupOffsets(store.disk, store.root)
+        self._turns: dict[str, int] = {}
+
+    # ---- groups
+
+    def ensure_group(self, group: str, topic: str, queue_id: int, start_offset: int) -> None:
+        """Let the group begin at an offset of a queue, durably; nothing if it already stands there.
+
+        A queue that nobody named begins at 0 with the group's first receive.
+        """
+        place = Place(group, topic, queue_id)
+        with self._ledgers.use(place) as ledger:
+            with self._holding(ledger, place, start_offset):
+                pass
+            ledger.sync()
+        self._ledgers.sync_names(place)
+
+    def drop_group(self, group: str) -> None:
+        """Forget the group: its receipts are void, and a group made anew inherits nothing.
+
+        Safe to repeat; a group counts as dropped once this returned.
+        """
+        self._offsets.forget(group)
+        for place in self._ledgers.places(group):
+            with self._ledgers.use(place) as ledger, _held(ledger, place):
+                ledger.drop()
+        self._turns.pop(group, None)
+
+    # ---- messages
+
+    def receive(
+        self,
+        group: str,
+        subscriptions: Sequence[Subscription],
+        *,
+        max_messages: int,
+        lease_ms: int,
+        now_ms: int,
+        bytes_max: int = RECEIVE_BYTES_MAX,
+    ) -> Received:
+        """Lease up to `max_messages` ready messages to the caller, queues taking turns."""
+        assert max_messages > 0
+        assert 0 < lease_ms <= LEASE_MS_MAX
+        request = _Request(max_messages, bytes_max, now_ms + lease_ms, now_ms)
+        stops = self._in_turn(group, subscriptions)
+        busy = [stop for stop in stops if not self._take(stop, request, 0.0)]
+        if busy and not request.received.deliveries:
+            wait_s = LEDGER_WAIT_S / len(busy)
+            taken = [self._take(stop, request, wait_s) for stop in busy]
+            request.received.more |= not all(taken)
+        if request.last_turn is not None:
+            self._turns[group] = request.last_turn + 1
+        return request.received
+
+    def _take(self, stop: _Stop, request: _Request, wait_s: float) -> bool:
+        """Add what one queue has; False if its ledger is held by another for longer."""
+        ask = request.ask(stop)
+        if ask is None:
+            request.received.more = True
+            return True
+        place = stop.place
+        with self._ledgers.use(place) as ledger:
+            header = ledger.peek()
+            if header is not None and not self._may_have(place, header, ask.now_ms):
+                if header.leased >= LEASES_MAX:
+                    request.received.full.append((place.topic, place.queue_id))
+                return True
+            if not ledger.try_hold(wait_s):
+                return False
+            try:
+                self._prepare(ledger, place)
+                taken = hand_out(ledger, self._store, ask)
+                epoch = ledger.live().epoch
+            finally:
+                ledger.release()
+        if taken.records:
+            request.last_turn = stop.turn
+            request.bytes_max -= taken.bytes_taken
+            request.received.deliveries += self._deliveries(place, taken, epoch, ask.until_ms)
+        request.received.damaged += taken.damaged
+        request.received.more |= taken.more
+        if taken.full:
+            request.received.full.append((place.topic, place.queue_id))
+        return True
+
+    def _deliveries(
+        self, place: Place, taken: Taken, epoch: int, until_ms: int
+    ) -> Iterator[Delivery]:
+        group, topic, queue_id = place
+        receipts = self._receipts.seal(
+            group,
+            topic,
+            queue_id,
+            epoch=epoch,
+            offsets=taken.offsets,
+            attempts=taken.attempts,
+            until_ms=until_ms,
+        )
+        columns = taken.records, repeat(topic), repeat(queue_id), taken.offsets, taken.attempts
+        rows = zip(*columns, receipts, repeat(until_ms), strict=False)
+        return map(tuple.__new__, repeat(Delivery), rows)  # As `Delivery._make`, but quicker.
+
+    def ack(self, group: str, receipts: Sequence[str], now_ms: int) -> list[Outcome]:
+        """Settle what the receipts are for; one outcome a receipt, in order.
+
+        A repeated ack is ``acked``, and so is a late one whose lease's end was not yet acted on.
+        Raises `LedgerBusy` if a queue's ledger is held for long; what was settled stays settled.
+        """
+        outcomes: list[Outcome] = ["invalid"] * len(receipts)
+        for shown in self._receipts.open(group, receipts):
+            acked = self._ack(Place(group, shown.topic, shown.queue_id), shown, now_ms)
+            for position, settled in zip(shown.positions, acked, strict=True):
+                outcomes[position] = "acked" if settled else "expired"
+        return outcomes
+
+    def _ack(self, place: Place, shown: Shown, now_ms: int) -> list[bool]:
+        if self._ledgers.exists(place):
+            with self._ledgers.use(place) as ledger, _held(ledger, place):
+                if ledger.header is not None:
+                    return settle_acks(ledger, shown, now_ms)
+        return [False] * len(shown.offsets)
+
+    # ---- where groups stand
+
+    def lag(self, group: str, subscriptions: Sequence[Subscription]) -> list[QueueLag]:
+        """What each queue still has for the group."""
+        return [
+            self._lag(place, tags) for _, place, tags in sorted(self._in_turn(group, subscriptions))
+        ]
+
+    def _lag(self, place: Place, tags: TagFilter) -> QueueLag:
+        with self._ledgers.use(place) as ledger:
+            header = ledger.peek()
+            if header is None:  # The group never came here: it stands at its start.
+                with self._holding(ledger, place) as live:
+                    header = replace(live)
+            first_again = ledger.first_ready(header) if header.again else None
+            return measure_lag(self._store, header, first_again, place, tags)
+
+    def standing(
+        self, group: str, topic: str, queue_id: int, offset: int, now_ms: int
+    ) -> Standing | None:
+        """How far the group is with one message; None if it is none of its."""
+        place = Place(group, topic, queue_id)
+        header = self._peek(place)
+        if header is None:
+            return Standing("ready", 0)
+        with self._ledgers.use(place) as ledger:
+            return standing_of(header, ledger.word(offset), offset, now_ms)
+
+    def standings(self, group: str | None = None) -> list[tuple[Place, Header]]:
+        """Where the groups (or one) stand, and what was counted on the way: no lock, no scan.
+
+        A ledger that nobody in this process has used yet is left out.
+        """
+        found = [(place, self._peek(place)) for place in self._ledgers.places(group)]
+        return [(place, header) for place, header in found if header is not None]
+
+    def outlook(self, group: str, subscriptions: Sequence[Subscription], now_ms: int) -> Outlook:
+        """Whether a receive may find something, cheaply: no lock is taken."""
+        soonest: int | None = None
+        for _, place, _ in self._in_turn(group, subscriptions):
+            header = self._peek(place)
+            if header is None or self._may_have(place, header, now_ms):
+                return Outlook(ready=True, next_expiry_ms=None)
+            if header.leased:
+                soonest = min(soonest or header.next_expiry_ms, header.next_expiry_ms)
+        return Outlook(ready=False, next_expiry_ms=soonest)
+
+    def ready_hint(self, group: str, subscriptions: Sequence[Subscription], now_ms: int) -> bool:
+        """Whether a receive may find something."""
+        return self.outlook(group, subscriptions, now_ms).ready
+
+    # ---- housekeeping
+
+    def expire(self, now_ms: int) -> int:
+        """Make ready again whatever lease ran out, in all groups; return how many.
+
+        A ledger that is in use is left to the next call, a second later, or to its next receive.
+        """
+        return sum(self._expire(place, now_ms) for place in self._ledgers.places())
+
+    def _expire(self, place: Place, now_ms: int) -> int:
+        with self._ledgers.use(place) as ledger:
+            header = ledger.peek()
+            if header is not None and not header.expiry_due(now_ms, LEASE_MS_MAX):
+                return 0
+            if not ledger.try_hold():
+                return 0
+            try:
+                ran_out = expire_leases(ledger, now_ms) if ledger.header is not None else 0
+                if ran_out:
+                    ledger.commit()
+                return ran_out
+            finally:
+                ledger.release()
+
+    def leased_from(self) -> int | None:
+        """A log offset that no leased message lies before; None without leases.
+
+        Takes no lock: retention asks it under the append lock, which comes after the ledgers'.
+        """
+        found = [self._leased_from(place) for place in self._ledgers.places()]
+        return min((offset for offset in found if offset is not None), default=None)
+
+    def _leased_from(self, place: Place) -> int | None:
+        with self._ledgers.use(place) as ledger:
+            first = ledger.first_leased()
+        if first is None:
+            return None
+        unit = self._store.read_units(place.topic, place.queue_id, first, 1)
+        return int(unit["log_offset"][0]) if len(unit) else None
+
+    def save_offsets(self) -> None:
+        """Put all ledgers on the device, then write ``config/consumerOffset.json``."""
+        floors: dict[Place, int] = {}
+        for place in self._ledgers.places():
+            with self._ledgers.use(place) as ledger:
+                floor = ledger.sync()
+            if floor is not None:
+                floors[place] = floor
+        self._offsets.save(floors)
+
+    def close(self) -> None:
+        """Save the offsets and give all descriptors back."""
+        self.save_offsets()
+        self._ledgers.close()
+        self._offsets.close()
+
+    # ---- inside
+
+    def _in_turn(self, group: str, subscriptions: Sequence[Subscription]) -> list[_Stop]:
+        """All queues of the group, beginning with the one after that which gave last."""
+        stops = [
+            (Place(group, subscription.topic, queue_id), TagFilter.parse(subscription.tags))
+            for subscription in subscriptions
+            for queue_id in self._store.queue_ids(subscription.topic)
+        ]
+        start = self._turns.get(group, 0) % len(stops) if stops else 0
+        return [_Stop(turn, *stops[turn]) for turn in (*range(start, len(stops)), *range(start))]
+
+    def _prepare(self, ledger: Ledger, place: Place, start_offset: int = 0) -> None:
+        """Begin a ledger that is missing (under its lock) where the offsets file says, or else."""
+        if ledger.header is not None:
+            return
+        saved = self._offsets.find(place)
+        if saved is not None:
+            end = self._store.queue_bounds(place.topic, place.queue_id).max_offset
+            start_offset = min(saved, end)
+        ledger.begin_at(start_offset, int.from_bytes(self._disk.random_bytes(7), "little"))
+
+    @contextmanager
+    def _holding(self, ledger: Ledger, place: Place, start_offset: int = 0) -> Iterator[Header]:
+        with _held(ledger, place):
+            self._prepare(ledger, place, start_offset)
+            yield ledger.live()
+
+    def _peek(self, place: Place) -> Header | None:
+        if not self._ledgers.exists(place):
+            return None
+        with self._ledgers.use(place) as ledger:
+            return ledger.peek()
+
+    def _may_have(self, place: Place, header: Header, now_ms: int) -> bool:
+        if header.expiry_due(now_ms, LEASE_MS_MAX):
+            return True
+        if header.leased >= LEASES_MAX:
+            return False
+        end = self._store.queue_bounds(place.topic, place.queue_id).max_offset
+        return bool(header.again) or header.cursor < end
+
+
+@contextmanager
+def _held(ledger: Ledger, place: Place) -> Iterator[None]:
+    """Hold the ledger's lock; `LedgerBusy` if another does for long."""
+    if not ledger.try_hold(LEDGER_WAIT_S):
+        raise LedgerBusy(**place._asdict())
+    try:
+        yield
+    finally:
+        ledger.release()

@@ -1,0 +1,192 @@
+"""Hand-over: the step from schedule to topic, exactly once, never early, many at a time.
+
+Due messages are read in physical order, rebuilt as ordinary records of their own topic, and
+appended in holds of at most 1000 records and 2 MiB, on the condition that their units still wait
+and are due by the hold's own clock reading.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from queues.store.append import Appender
+from queues.store.batch import Batch, Sealed
+from queues.store.bulkdelivery import deliver_bulk
+from queues.store.commitlog import CommitLog
+from queues.store.consumequeue import UNIT, ConsumeQueues
+from queues.store.delivering import Due, deliver
+from queues.store.dispatch import TableOf
+from queues.store.encode import QueueOf
+from queues.store.errors import RecordGone
+from queues.store.held import HOLDING, real_of
+from queues.store.limits import HOLD_BYTES_MAX, HOLD_RECORDS_MAX, VECTOR_RECORDS_MIN
+from queues.store.messages import Failure, HandOver
+from queues.store.queuetable import Queue, QueueTable
+from queues.store.scan import is_whole
+
+#: Says why a topic's queue may not receive now; None when it may.
+TopicGate = Callable[[str, int], str | None]
+
+
+class HandOvers:
+    """Hands over the messages of holding queues."""
+
+    def __init__(
+        self, appender: Appender, log: CommitLog, queues: QueueTable,
+        consume_queues: ConsumeQueues, table_of: TableOf, queue_of: QueueOf,
+        settle_flush: Callable[[int], None],
+    ) -> None:  # fmt: skip
+        self._table_of, self._queue_of = table_of, queue_of
+        #: ``topic 0x02 REAL_QID 0x01 queue`` of holding records, and the queue that it names.
+        self._reals: dict[bytes, Queue] = {}
+        self._appender, self._log = appender, log
+        self._queues, self._consume_queues = queues, consume_queues
+        self._settle_flush = settle_flush
+        self.topic_gate: TopicGate | None = None
+
+    def units_at(self, queue: Queue, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.void]:
+        """The ConsumeQueue units at any offsets of a queue, in the order given."""
+        units = np.zeros(len(offsets), UNIT)
+        if not len(offsets):
+            return units
+        low, high = int(offsets.min()), int(offsets.max())
+        if high - low < 4 * len(offsets) + 64:
+            span = self._consume_queues.read(queue.topic, queue.queue_id, low, high - low + 1)
+            inside = offsets - low < len(span)
+            units[inside] = span[offsets[inside] - low]
+            return units
+        return self._consume_queues.read_at(queue.topic, queue.queue_id, offsets)
+
+    def hand_over(self, queue: Queue, offsets: npt.NDArray[np.int64]) -> HandOver:
+        """Deliver the messages at these offsets of a holding queue, in the order given."""
+        handed, end = 0, 0
+        not_due: list[int] = []
+        settled: list[int] = []
+        failed: list[Failure] = []
+        for first in range(0, len(offsets), HOLD_RECORDS_MAX):
+            chosen = offsets[first : first + HOLD_RECORDS_MAX]
+            for batch in self._batches(queue, _once_each(chosen), settled, failed):
+                written = self._appender.write(batch, "handed_over", privileged=True, gated=True)
+                handed += len(written.entries.sizes)
+                not_due += written.not_due
+                settled += written.settled
+                end = max(end, written.end)
+        self._settle_flush(end)
+        return HandOver(handed, tuple(not_due), tuple(settled), tuple(failed))
+
+    def _batches(
+        self, queue: Queue, offsets: npt.NDArray[np.int64], settled: list[int],
+        failed: list[Failure],
+    ) -> Iterator[Batch | Sealed]:  # fmt: skip
+        units = self.units_at(queue, offsets)
+        first = 0
+        for stop in _cuts(units["size"]):
+            chosen, some = offsets[first:stop], units[first:stop]
+            if stop - first < VECTOR_RECORDS_MIN:
+                batch = deliver(self._due(queue, chosen, some, settled, failed), queue)
+                if batch.rows:
+                    yield batch
+            else:
+                sealed = self._bulk(queue, chosen, some, settled, failed)
+                if sealed.starts:
+                    yield sealed
+            first = stop
+
+    def _bulk(
+        self, queue: Queue, offsets: npt.NDArray[np.int64], units: npt.NDArray[np.void],
+        settled: list[int], failed: list[Failure],
+    ) -> Sealed:  # fmt: skip
+        dues = self._table_of(queue).due_many(offsets)
+        places, raws = units["log_offset"], self._load(units)
+        there = np.array([raw is not None for raw in raws])
+        for number in np.flatnonzero(~there).tolist():
+            self._tell(queue, int(offsets[number]), int(places[number]), None, settled, failed)
+        raws_there = [raw for raw in raws if raw is not None]
+        sealed, refused = deliver_bulk(
+            queue, raws_there, places[there], dues[there], offsets[there], self._real
+        )
+        for number, reason in sorted(refused.items()):
+            offset, place = int(offsets[there][number]), int(places[there][number])
+            self._tell(queue, offset, place, reason, settled, failed)
+        return sealed
+
+    def _tell(
+        self, queue: Queue, offset: int, place: int, reason: str | None, settled: list[int],
+        failed: list[Failure],
+    ) -> None:  # fmt: skip
+        """Say why a message cannot be handed over (None: its record is damaged or gone)."""
+        if reason is None and self._table_of(queue).settled(offset):
+            settled.append(offset)
+            return
+        told = reason or f"the record at log offset {place} is damaged or gone"
+        failed.append(Failure(offset, told, permanent=True))
+
+    def _due(
+        self, queue: Queue, offsets: npt.NDArray[np.int64], units: npt.NDArray[np.void],
+        settled: list[int], failed: list[Failure],
+    ) -> Iterator[Due]:  # fmt: skip
+        """The records at the offsets that can be delivered; what cannot is told in the lists."""
+        dues = self._table_of(queue).due_many(offsets).tolist()
+        for offset, place, due_ms, raw in zip(
+            offsets.tolist(), units["log_offset"].tolist(), dues, self._load(units), strict=True
+        ):
+            if raw is None or not is_whole(raw):
+                self._tell(queue, offset, place, None, settled, failed)
+                continue
+            own_end = raw.rfind(HOLDING) + 1
+            real = self._real(raw, own_end)
+            if isinstance(real, str):
+                self._tell(queue, offset, place, real, settled, failed)
+            else:
+                yield Due(raw, place, own_end, real, due_ms, offset)
+
+    def _load(self, units: npt.NDArray[np.void]) -> list[bytes | None]:
+        """The records of the units, read in physical order; None for what is gone."""
+        raws: list[bytes | None] = [None] * len(units)
+        places, sizes = units["log_offset"].tolist(), units["size"].tolist()
+        for number in np.argsort(units["log_offset"], kind="stable").tolist():
+            raws[number] = self._read(places[number], sizes[number])
+        return raws
+
+    def _read(self, place: int, size: int) -> bytes | None:
+        try:
+            raw = self._log.read(place, size)
+        except RecordGone:
+            return None
+        return raw if size and len(raw) == size else None
+
+    def _real(self, raw: bytes, own_end: int) -> Queue | str:
+        """The queue that the message is for, or why it cannot be handed over there."""
+        end = raw.index(b"\x02", raw.index(b"\x02", own_end) + 1)
+        told = raw[own_end + 11 : end]
+        real = self._reals.get(told)
+        if real is None:
+            name, queue_id = real_of(told.split(b"\x02"))
+            real = self._reals[told] = self._queue_of(name.decode(), queue_id)
+        if self.topic_gate is not None:
+            reason = self.topic_gate(real.topic, real.queue_id)
+            if reason is not None:
+                return reason
+        return real
+
+
+def _cuts(sizes: npt.NDArray[np.int32]) -> list[int]:
+    """Where to cut records of these sizes, so that one hold takes each part."""
+    cuts: list[int] = []
+    total = 0
+    for number, size in enumerate(sizes.tolist()):
+        total += size
+        if total > HOLD_BYTES_MAX and number > (cuts[-1] if cuts else 0):
+            cuts.append(number)
+            total = size
+    return [*cuts, len(sizes)]
+
+
+def _once_each(offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The offsets without repetitions, in their order: one hold decides each unit once."""
+    ordered = np.sort(offsets)
+    if (ordered[1:] != ordered[:-1]).all():
+        return offsets
+    _, firsts = np.unique(offsets, return_index=True)
+    return offsets[np.sort(firsts)]

@@ -1,0 +1,363 @@
+"""A ledger: what one group did with each message of one queue, in one sparse file of its own.
+
+The file lies at ``postdate/ledger/<group>/<topic>/<queue>``: a header of 4 KiB
+(`queues.store.ledgerheader`), then 16 bytes an offset (`queues.store.ledgerentries`). It is not
+derived from the log: only the acks in it are nowhere else.
+
+It is changed by the holder of its lock alone, in this order, each step one or more ``pwrite``:
+
+1. the header's sequence is made odd: a change has begun;
+2. the entries are written, each whole;
+3. the header is written with the next even sequence.
+
+A process that dies after (1) leaves an odd sequence; the next holder counts the header anew from
+the entries. The entries alone decide, so a stop at any point loses nothing: a lease that was
+written runs out, a message whose lease was not written is ready, an ack that was written stays.
+Power loss may take the writes of the last second, each entry by itself: acks then come again.
+
+Example: with floor 5 and cursor 9, offsets 0 to 4 are settled, 5 is open, 9 is handed out next.
+"""
+
+import threading
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from queues.store.disk import Disk
+from queues.store.errors import LedgerDamaged
+from queues.store.ledgerentries import ENTRY_BYTES, State, Words, split_runs, states, untils
+from queues.store.ledgerheader import (
+    DROPPED,
+    ENTRIES_AT,
+    HEADER_BYTES,
+    LIVE,
+    SEQUENCE,
+    SEQUENCE_AT,
+    Header,
+    decode_header,
+    encode_header,
+)
+from queues.store.limits import LEDGER_KEPT_ENTRIES, LEDGER_SCAN_ENTRIES
+
+_PAUSE_S, _PAUSE_MAX_S = 0.0002, 0.005
+#: Entries between two offsets that are cheaper read than asked for apart.
+_GAP_ENTRIES = 256
+#: Entries that are given back to the file system at once at least, and the entries in a page.
+_PUNCH_ENTRIES = 65_536
+_PAGE_ENTRIES = 256
+
+
+class Ledger:
+    """One ledger file; whoever changes it holds its lock (`try_hold`, `release`)."""
+
+    def __init__(self, disk: Disk, path: Path, *, counted: bool = False) -> None:
+        self.path = path
+        #: The working copy; None while there is no live ledger. Valid under the lock only.
+        self.header: Header | None = None
+        self._disk = disk
+        self._threads = threading.Lock()
+        self._never = threading.Event()
+        disk.make_dirs(path.parent)
+        self._lock = disk.lock(path)
+        self._file = disk.open(path, create=True)
+        self._raw = b""
+        self._sequence = 0
+        #: This process has counted the header from the entries; what others commit it believes.
+        self.counted = counted
+        self._changing = False
+        self._synced_sequence = -1
+
+    # ---- the lock
+
+    def try_hold(self, wait_s: float = 0.0) -> bool:
+        """Take the lock and read the header; False when others keep it for `wait_s` seconds."""
+        if not self._threads.acquire(blocking=wait_s > 0, timeout=wait_s if wait_s > 0 else -1):
+            return False
+        try:
+            if not self._take_file_lock(wait_s):
+                self._threads.release()
+                return False
+        except BaseException:
+            self._threads.release()
+            raise
+        try:
+            self._refresh()
+        except BaseException:
+            self.release()
+            raise
+        return True
+
+    def _take_file_lock(self, wait_s: float) -> bool:
+        # The kernel's lock knows no time-out, and a holder that was stopped would keep everybody.
+        pause_s, waited_s = _PAUSE_S, 0.0
+        while not self._lock.try_acquire():
+            if waited_s >= wait_s:
+                return False
+            self._never.wait(pause_s)
+            waited_s += pause_s
+            pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+        return True
+
+    def release(self) -> None:
+        """Let the next one in; a change that was not committed is left for it to count."""
+        if self._changing:
+            self._changing = False
+            self._raw = b""
+        self._lock.release()
+        self._threads.release()
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        self._file.close()
+        self._lock.close()
+
+    # ---- the header
+
+    def peek(self) -> Header | None:
+        """The header as last committed, read without the lock; None if it must be asked under it.
+
+        A change that is under way may be missing from it.
+        """
+        found = self._peek() if self.counted else None
+        return found[0] if found else None
+
+    def _peek(self) -> tuple[Header, int] | None:
+        try:
+            found = decode_header(self._file.pread(HEADER_BYTES, 0), self.path)
+        except LedgerDamaged:
+            return None  # It may have been read while it was written; the lock's taker will tell.
+        return found if found and found[0].standing == LIVE else None
+
+    def _refresh(self) -> None:
+        raw = self._file.pread(HEADER_BYTES, 0)
+        if raw == self._raw and self.counted:
+            return
+        try:
+            found = decode_header(raw, self.path)
+        except LedgerDamaged:
+            found = None
+        self._raw = raw
+        if found is None or found[0].standing != LIVE:
+            self.header = None
+            self.counted = False
+            return
+        self.header, self._sequence = found
+        if self._sequence % 2 or not self.counted:
+            self._count_anew(self.header)
+
+    def live(self) -> Header:
+        """The header of a live ledger whose lock is held."""
+        assert self.header is not None
+        return self.header
+
+    def begin_at(self, offset: int, epoch: int) -> None:
+        """Make the ledger (under its lock): all before `offset` counts as settled.
+
+        Entries that a damaged header left behind are kept; those of a dropped group are not.
+        """
+        try:
+            found = decode_header(self._file.pread(HEADER_BYTES, 0), self.path)
+        except LedgerDamaged:
+            found = None
+        if found is not None:
+            assert found[0].standing == DROPPED
+            self._file.truncate(ENTRIES_AT)
+        self._sequence = found[1] if found else 0
+        self.header = Header(epoch, LIVE, offset, offset, offset, again_from=offset, punched=offset)
+        self._count_anew(self.header)
+        self.commit()
+
+    def drop(self) -> None:
+        """Forget the group in this queue (under the lock): the next one inherits nothing.
+
+        A header that says so stays behind: removing the file would let two hold "its" lock.
+        """
+        if self.header is None:
+            return
+        self.header.standing = DROPPED
+        self.commit()
+        self.header = None
+        self._raw = b""
+        self._file.truncate(ENTRIES_AT)
+
+    def cut(self, end: int) -> None:
+        """Forget everything from `end` on (under the lock, while nobody has the store open).
+
+        The log lost those messages with the machine's power, and others will get their offsets.
+        """
+        header = self.header
+        if max(header.cursor if header else 0, self._written_end(0)) <= end:
+            return
+        if header is not None:
+            self._begin()
+        self._file.truncate(min(self._file.size(), _entry_at(end)))
+        if header is None:
+            return
+        header.cursor, header.floor = min(header.cursor, end), min(header.floor, end)
+        header.start = min(header.start, header.floor)
+        header.punched = min(header.punched, header.floor)
+        self._count_anew(header)
+
+    def commit(self) -> None:
+        """Write the header, which ends the change."""
+        header = self.live()
+        self._changing = True
+        self._sequence += 2 - self._sequence % 2
+        raw = encode_header(header, self._sequence)
+        self._file.pwrite(raw, 0)
+        self._raw = raw
+        self.counted = True
+        self._changing = False
+
+    # ---- the entries
+
+    def words(self, first: int, count: int) -> Words:
+        """The lease words of `count` offsets from `first` on; entries never written are 0."""
+        data = self._file.pread(count * ENTRY_BYTES, _entry_at(first))
+        missing = count * ENTRY_BYTES - len(data)
+        return np.frombuffer(data + bytes(missing) if missing else data, dtype=np.int64)[::2]
+
+    def word(self, offset: int) -> int:
+        """The lease word of one offset."""
+        data = self._file.pread(8, _entry_at(offset))
+        return int.from_bytes(data, "little") if len(data) == 8 else 0  # noqa: PLR2004 - a word
+
+    def words_of(self, offsets: Words) -> Words:
+        """The lease words of ascending offsets, near ones read together."""
+        found = np.empty(len(offsets), dtype=np.int64)
+        breaks = np.flatnonzero(np.diff(offsets) > _GAP_ENTRIES) + 1
+        edges = [0, *breaks.tolist(), len(offsets)]
+        for start, stop in pairwise(edges):
+            first = int(offsets[start])
+            near = self.words(first, int(offsets[stop - 1]) - first + 1)
+            found[start:stop] = near[offsets[start:stop] - first]
+        return found
+
+    def put(self, offsets: Words, words: Words) -> None:
+        """Write the lease words of ascending, distinct offsets, one write a run."""
+        self._begin()
+        entries = np.zeros((len(offsets), 2), dtype=np.int64)
+        entries[:, 0] = words
+        data = entries.tobytes()
+        for start, stop in split_runs(offsets):
+            run = data[start * ENTRY_BYTES : stop * ENTRY_BYTES]
+            self._file.pwrite(run, _entry_at(int(offsets[start])))
+
+    def put_one(self, offset: int, word: int) -> None:
+        """Write one lease word."""
+        self._begin()
+        self._file.pwrite(word.to_bytes(8, "little") + bytes(8), _entry_at(offset))
+
+    def _begin(self) -> None:
+        if self._changing:
+            return
+        self._changing = True
+        self._sequence += 1 - self._sequence % 2
+        self._file.pwrite(SEQUENCE.pack(self._sequence), SEQUENCE_AT)
+
+    # ---- what follows from the entries
+
+    def first_ready(self, header: Header) -> int | None:
+        """The first offset that is ready again, if there is one; needs no lock."""
+        return self._first_of(header.again_from, header.cursor, leased=False)
+
+    def first_leased(self) -> int | None:
+        """An offset that no lease lies before, if there may be leases; needs no lock."""
+        found = self._peek()
+        if found is None or found[0].floor == found[0].cursor:
+            return None
+        header, sequence = found
+        if sequence % 2 or not self.counted:
+            return header.floor  # The header may not tell of all leases.
+        return self._first_of(header.floor, header.cursor, leased=True) if header.leased else None
+
+    def _first_of(self, start: int, stop: int, *, leased: bool) -> int | None:
+        for first in range(start, stop, LEDGER_SCAN_ENTRIES):
+            found = states(self.words(first, min(LEDGER_SCAN_ENTRIES, stop - first)))
+            chosen = np.flatnonzero(found == State.LEASED if leased else found < State.LEASED)
+            if len(chosen):
+                return first + int(chosen[0])
+        return None
+
+    def advance_floor(self) -> None:
+        """Move the floor past all that is settled."""
+        header = self.live()
+        step = _GAP_ENTRIES
+        while header.floor < header.cursor:
+            count = min(step, header.cursor - header.floor)
+            open_ones = np.flatnonzero(states(self.words(header.floor, count)) < State.ACKED)
+            if len(open_ones):
+                header.raise_floor(header.floor + int(open_ones[0]))
+                break
+            header.raise_floor(header.floor + count)
+            step = LEDGER_SCAN_ENTRIES
+
+    def _count_anew(self, header: Header) -> None:
+        """Make header and entries agree again (after a stop, and once in each process)."""
+        before = encode_header(header, 0)
+        header.cursor = max(header.cursor, self._written_end(header.cursor))
+        header.leased = header.again = header.next_expiry_ms = 0
+        header.again_from = header.cursor
+        for first in range(header.floor, header.cursor, LEDGER_SCAN_ENTRIES):
+            words = self.words(first, min(LEDGER_SCAN_ENTRIES, header.cursor - first))
+            found = states(words)
+            ready = np.flatnonzero(found < State.LEASED)
+            if len(ready):
+                header.again_from = min(header.again_from, first + int(ready[0]))
+                header.again += len(ready)
+            held = untils(words[found == State.LEASED])
+            if len(held):
+                header.leased += len(held)
+                header.expires_by(int(held.min()))
+        self.advance_floor()
+        self.counted = True
+        if self._sequence % 2 or encode_header(header, 0) != before:
+            self.commit()
+
+    def _written_end(self, cursor: int) -> int:
+        """The offset after the last one with an entry; at least `cursor`."""
+        end = -((ENTRIES_AT - self._file.size()) // ENTRY_BYTES)
+        while end > cursor:
+            first = max(cursor, end - LEDGER_SCAN_ENTRIES)
+            written = np.flatnonzero(self.words(first, end - first))
+            if len(written):
+                return first + int(written[-1]) + 1
+            end = first
+        return cursor
+
+    # ---- housekeeping
+
+    def sync(self) -> int | None:
+        """Put what was committed on the device and return the floor that now is; None without one.
+
+        Called without the lock, for a sync takes long. What lies far below that floor is given back
+        to the file system only after: power loss must not bring back a floor without its entries.
+        """
+        found = self._peek()
+        if found is None:
+            return None
+        header, sequence = found
+        if sequence != self._synced_sequence:
+            self._file.sync()
+            self._synced_sequence = sequence
+        if header.floor - LEDGER_KEPT_ENTRIES - header.punched >= _PUNCH_ENTRIES:
+            self._punch_below(header.floor - LEDGER_KEPT_ENTRIES)
+        return header.floor
+
+    def _punch_below(self, offset: int) -> None:
+        if not self.try_hold():
+            return  # It is in use; the next sync comes in a second.
+        try:
+            if self.header is not None and self.header.punched < offset:
+                start = self.header.punched // _PAGE_ENTRIES * _PAGE_ENTRIES
+                stop = offset // _PAGE_ENTRIES * _PAGE_ENTRIES
+                self._file.punch(_entry_at(start), (stop - start) * ENTRY_BYTES)
+                self.header.punched = stop
+                self.commit()
+        finally:
+            self.release()
+
+
+def _entry_at(offset: int) -> int:
+    return ENTRIES_AT + offset * ENTRY_BYTES

@@ -1,0 +1,102 @@
+"""A ledger entry: what became of one message of a queue in one group, 16 bytes an offset.
+
+The entry of offset n lies at byte 4096 + 16 n of a sparse file. It is two native 8-byte words.
+
+======  ==========  ========  ==================================================================
+word    bits        field     meaning
+======  ==========  ========  ==================================================================
+lease   0 to 43     until     wall time in ms at which the lease ends (state LEASED, ACKED)
+lease   44 to 53    attempt   hand-outs so far, at most 1023 (it stays there)
+lease   54 to 57    state     see `State`
+lease   58 to 62    spare     0
+chain   63          details   1: bits 0 to 49 tell of the lease, 0: of the chain
+chain   0 to 25     held      details: until minus the start of the attempt, ms (at most 12 h)
+chain   26 to 49    consumer  details: number of the consumer that holds it, 0 for none
+chain   0 to 62     settled   no details: log offset of the retry or dead-letter record, 0 for none
+======  ==========  ========  ==================================================================
+
+The lease word is written by the holder of the ledger's lock alone. The chain word is reserved for
+retries, dead letters and ordered groups: dispatch will settle an entry by this one aligned word,
+under the append lock alone. Until then it is written as 0.
+
+A holder writes only entries whose state it changes, so that it never writes over what dispatch
+settles beside them. An entry is 16-aligned and so never straddles a page: it is written whole.
+
+Worked example: offset 7, first attempt, leased until 1700000060000 ms, is
+``1700000060000 | 1 << 44 | LEASED << 54`` at byte 4208; its ack changes the state to ACKED and
+keeps the rest, by which a repeated ack is told from one with a void receipt.
+"""
+
+from enum import IntEnum
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+Words = npt.NDArray[np.int64]
+
+ENTRY_BYTES = 16
+_UNTIL_BITS, _ATTEMPT_BITS = 44, 10
+_ATTEMPT_AT = _UNTIL_BITS
+_STATE_AT = _UNTIL_BITS + _ATTEMPT_BITS
+_UNTIL_MASK = (1 << _UNTIL_BITS) - 1
+ATTEMPT_MAX = (1 << _ATTEMPT_BITS) - 1
+_STATE_MASK = 0xF
+
+
+class State(IntEnum):
+    """What became of a message; from `ACKED` on it is settled, before it is open."""
+
+    #: Never handed out, or all knowledge of it was lost: ready.
+    BLANK = 0
+    #: Its last lease ran out: ready, and `attempt` tells how often it was handed out.
+    READY = 1
+    #: Handed out, until `until`.
+    LEASED = 2
+    #: Settled by its consumer.
+    ACKED = 3
+    #: Settled because its tag is not subscribed to.
+    FILTERED = 4
+    #: Settled because its record cannot be read.
+    DAMAGED = 5
+    #: Settled because retention removed it before it was fetched.
+    LAPSED = 6
+
+
+def lease_word(state: State, attempt: int = 0, until_ms: int = 0) -> int:
+    """The lease word of one entry."""
+    return until_ms | min(attempt, ATTEMPT_MAX) << _ATTEMPT_AT | state << _STATE_AT
+
+
+def lease_words(state: State, attempts: Words, until_ms: int) -> Words:
+    """The lease words of many entries that share state and end."""
+    return (np.minimum(attempts, ATTEMPT_MAX) << _ATTEMPT_AT) | (until_ms | state << _STATE_AT)
+
+
+def with_state(words: Words, state: State) -> Words:
+    """The words with another state, all else kept."""
+    return (words & ~(_STATE_MASK << _STATE_AT)) | state << _STATE_AT
+
+
+def states(words: Words) -> Words:
+    """The state of each entry."""
+    return (words >> _STATE_AT) & _STATE_MASK
+
+
+def attempts(words: Words) -> Words:
+    """How often each was handed out."""
+    return (words >> _ATTEMPT_AT) & ATTEMPT_MAX
+
+
+def untils(words: Words) -> Words:
+    """When each lease ends, ms."""
+    return words & _UNTIL_MASK
+
+
+def split_runs(offsets: Words) -> list[tuple[int, int]]:
+    """The positions ``[start, stop)`` of each run of consecutive offsets in ascending `offsets`."""
+    if int(offsets[-1]) - int(offsets[0]) == len(offsets) - 1:
+        return [(0, len(offsets))]
+    breaks = np.flatnonzero(np.diff(offsets) != 1) + 1
+    edges = [0, *breaks.tolist(), len(offsets)]
+    return list(pairwise(edges))

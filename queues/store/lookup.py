@@ -1,0 +1,220 @@
+"""Finding a message by its id: all its records, and from them what is true of it now.
+
+An id has UUIDv7's layout; the 12 bits behind the version are a hash of the topic, so that a lookup
+needs no topic: it asks the index for the id under the holding topics, the journal, and the few
+topics with that hash. What a message's state is, the settled word of its newest holding unit says.
+"""
+
+import json
+import zlib
+from collections.abc import Callable
+
+from queues.store.commitlog import CommitLog
+from queues.store.errors import RecordCorrupt, RecordGone
+from queues.store.hashes import index_hash
+from queues.store.index import SKEW_MS, IndexSet
+from queues.store.messages import Event, MessageView, State
+from queues.store.names import JOURNAL_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
+from queues.store.queuetable import Queue, QueueTable
+from queues.store.record import decode_record
+from queues.store.scan import Parsed, is_whole, parse
+from queues.store.schedule import ScheduleTable
+
+#: Records of one id looked at, at the most: moves and renewals over a message's life.
+RECORDS_MAX = 10_000
+#: A hex digit with the two bits of the variant in place of its upper ones.
+_VARIANT = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
+_HOLDING = (SCHEDULE_TOPIC, TIMER_TOPIC)
+_EVENTS = {"N": "sent", "H": "delivered", "M": "moved", "R": "renewed", "C": "cancelled",
+           "P": "parked"}  # fmt: skip
+
+
+def topic_hint(topic: str) -> int:
+    """The 12 bits of a topic that its messages' ids carry."""
+    return zlib.crc32(topic.encode()) & 0xFFF
+
+
+def make_ids(topic: str, now_ms: int, random: bytes) -> list[str]:
+    """Ids in UUIDv7's layout, one for every 8 random bytes.
+
+    48 bits of ms, the version 7, the topic's hash, the variant, 62 random bits.
+    """
+    head = f"{now_ms & (1 << 48) - 1:012x}7{topic_hint(topic):03x}"
+    digits = random.hex()
+    return [
+        f"{head}{_VARIANT[digits[at]]}{digits[at + 1 : at + 16]}"
+        for at in range(0, len(digits), 16)
+    ]
+
+
+class Lookup:
+    """Finds messages of one store."""
+
+    def __init__(
+        self,
+        log: CommitLog,
+        index: IndexSet,
+        queues: QueueTable,
+        table_of: Callable[[Queue], ScheduleTable],
+        visible: Callable[[], int],
+    ) -> None:
+        self._log, self._index, self._queues = log, index, queues
+        self._table_of, self._visible = table_of, visible
+
+    def records(self, message_id: str) -> list[tuple[int, Parsed]]:
+        """All records that carry the id and readers may see, in log order."""
+        if len(message_id) != 32 or message_id[12] != "7":  # noqa: PLR2004 (UUIDv7)
+            return []
+        try:
+            born_ms, hint = int(message_id[:12], 16), int(message_id[13:16], 16)
+        except ValueError:
+            return []
+        topics = [topic for topic in self._queues.topics() if topic_hint(topic) == hint]
+        found: dict[int, Parsed] = {}
+        for topic in (*_HOLDING, JOURNAL_TOPIC, *topics):
+            offsets = self._index.lookup(
+                index_hash(topic, message_id), begin_ms=born_ms - SKEW_MS, limit=RECORDS_MAX
+            )
+            for offset in offsets:
+                record = self._read(offset)
+                if record is not None and record.unique_id == message_id:
+                    found[offset] = record
+        return sorted(found.items())
+
+    def _read(self, offset: int) -> Parsed | None:
+        """The record at a log offset; None if readers may not see it, or it is damaged or gone."""
+        if offset >= self._visible():
+            return None
+        try:
+            size = int.from_bytes(self._log.read(offset, 4), "big")
+            raw = self._log.read(offset, size)
+            return parse(raw, offset=offset) if is_whole(raw) else None
+        except (RecordGone, RecordCorrupt):
+            return None
+
+    def find(self, message_id: str) -> MessageView | None:
+        """What is known of the message; None when no record of it is found."""
+        records = [
+            (offset, record)
+            for offset, record in self.records(message_id)
+            if record.letter not in "ADX"
+        ]
+        held = [(offset, record) for offset, record in records if record.topic in _HOLDING]
+        if held:
+            return self._held_view(records, held[-1])
+        own = [(offset, record) for offset, record in records if record.topic != JOURNAL_TOPIC]
+        return self._delivered_view(records, own[-1], None, 0) if own else None
+
+    def _held_view(
+        self, records: list[tuple[int, Parsed]], newest: tuple[int, Parsed]
+    ) -> MessageView | None:
+        newest, word, settler = self._followed(newest)
+        found = dict([*records, newest])
+        if settler is not None:
+            found[word] = settler
+        records = sorted(found.items())
+        if word and settler is None:
+            delivered = [pair for pair in records if pair[1].letter == "H"]
+            return self._delivered_view(records, delivered[-1], newest, word) if delivered else None
+        if settler is not None and settler.letter == "H":
+            return self._delivered_view(records, (word, settler), newest, word)
+        state: State = "scheduled"
+        reason = None
+        if settler is not None and settler.letter in "CP":
+            state = "cancelled" if settler.letter == "C" else "parked"
+            reason = _reason(settler) if settler.letter == "P" else None
+        return self._view(records, newest, state, newest, word, parked_reason=reason)
+
+    def _followed(
+        self, newest: tuple[int, Parsed]
+    ) -> tuple[tuple[int, Parsed], int, Parsed | None]:
+        """The newest holding record, its settled word and what that leads to.
+
+        The words lead from holding record to holding record, also where the index, which is
+        searched by time, misses one after a step back of the clock.
+        """
+        visible = self._visible()
+        while True:
+            word = self._settled(newest[1])
+            settler = self._read(word) if 0 < word < visible else None
+            if settler is None or settler.topic not in _HOLDING:
+                return newest, word if word < visible else 0, settler
+            newest = word, settler
+
+    def _settled(self, record: Parsed) -> int:
+        queue = self._queues.find(record.topic, record.queue_id)
+        assert queue is not None
+        return self._table_of(queue).settled(record.queue_offset)
+
+    def due_of(self, queue: Queue, queue_offset: int) -> tuple[int, int]:
+        """Due time and topic number of a holding unit."""
+        return self._table_of(queue).due(queue_offset)
+
+    def _delivered_view(
+        self, records: list[tuple[int, Parsed]], delivered: tuple[int, Parsed],
+        newest: tuple[int, Parsed] | None, word: int,
+    ) -> MessageView:  # fmt: skip
+        if all(offset != delivered[0] for offset, _ in records):
+            records = sorted([*records, delivered])
+        return self._view(
+            records, delivered, "ready", newest, word, delivered_ms=delivered[1].store_ms
+        )
+
+    def _view(
+        self, records: list[tuple[int, Parsed]], shown: tuple[int, Parsed], state: State,
+        newest: tuple[int, Parsed] | None, word: int, *,
+        delivered_ms: int | None = None, parked_reason: str | None = None,
+    ) -> MessageView:  # fmt: skip
+        parsed = shown[1]
+        record = decode_record(parsed.raw)
+        topic = record.properties.get("REAL_TOPIC", record.topic)
+        queue_id = int(record.properties.get("REAL_QID", record.queue_id))
+        return MessageView(
+            id=parsed.unique_id,
+            topic=topic,
+            queue_id=queue_id,
+            state=state,
+            kind=parsed.kind,  # type: ignore[arg-type]
+            level=parsed.level or None,
+            due_ms=parsed.due_ms,
+            created_ms=record.born_ms,
+            delivered_ms=delivered_ms,
+            delivered_offset=parsed.queue_offset if state == "ready" else None,
+            version=parsed.version,
+            reschedules=parsed.version - 1,
+            parked_reason=parked_reason,
+            record=record,
+            timeline=_timeline(records),
+            held_topic=newest[1].topic if newest else "",
+            held_queue_id=newest[1].queue_id if newest else 0,
+            held_offset=newest[1].queue_offset if newest else -1,
+            settled_word=word,
+        )
+
+
+def _reason(record: Parsed) -> str | None:
+    detail = _detail(record)
+    return detail.get("reason")
+
+
+def _detail(record: Parsed) -> dict[str, str]:
+    body = record.raw[88 : 88 + int.from_bytes(record.raw[84:88], "big")]
+    found = json.loads(body) if body else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _timeline(records: list[tuple[int, Parsed]]) -> tuple[Event, ...]:
+    events, parked = [], False
+    for _, record in records:
+        name = _EVENTS.get(record.letter)
+        if record.letter == "S":
+            name = "released" if parked else "restored"
+        if name is None:
+            continue
+        parked = record.letter == "P"
+        by = decode_record(record.raw).properties.get("PD_BY") if record.letter != "H" else None
+        detail = _detail(record) if record.topic == JOURNAL_TOPIC else {"due_ms": record.due_ms}
+        if name == "delivered":
+            detail = {"lateness_ms": max(0, record.store_ms - record.due_ms)}
+        events.append(Event(record.store_ms, name, by, detail))
+    return tuple(events)

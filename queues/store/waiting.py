@@ -1,0 +1,242 @@
+"""Waiting: how a receive that found nothing sleeps until its group has something.
+
+One thread a process, the *watch*, waits on the store's doorbell and looks which queues grew. It
+wakes as many of a group's waiters as messages came, never all for one: each of them would ask every
+queue. The waiters sleep, each on its group's condition, and cost nothing meanwhile. While nobody
+waits the watch sleeps too.
+
+A group is also looked at when a lease of its own runs out, and at least every two seconds for what
+rings no bell (a lease given back by another process). A wake is a hint: another process may have
+been faster, and the woken receive then waits again.
+
+Example: 3 messages come while 5 receives of group ``billing`` wait and 9 of ``mail``, both of which
+subscribe to their topic: 3 of the 5 and 3 of the 9 are woken.
+"""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from queues.store.clock import Clock
+from queues.store.consuming import Consuming, Subscription
+from queues.store.doorbell import Bell
+from queues.store.handout import QueueReader
+from queues.store.limits import WAITERS_MAX
+
+#: How long the watch sleeps at most: how late it may notice that a lease ran out.
+_TICK_MS = 40
+#: How long it rests after a look, so that a fast sender cannot keep it busy.
+_REST_S = 0.001
+#: A group is looked at once in so many ticks, bell or not: two seconds.
+_TICKS_A_ROUND = 50
+
+
+@dataclass(slots=True)
+class _Group:
+    """A group with waiters."""
+
+    subscriptions: Sequence[Subscription]
+    condition: threading.Condition
+    waiters: int = 0
+    #: Wakes that no waiter has taken yet.
+    wakes: int = 0
+    #: When the first of its leases runs out, wall time in ms; None if that is not known.
+    expiry_ms: int | None = None
+    #: The last look at its ledgers found something ready.
+    was_ready: bool = False
+
+
+@dataclass(slots=True)
+class _State:
+    """What the mutex guards."""
+
+    groups: dict[str, _Group] = field(default_factory=dict)
+    #: Up to where each queue of their topics was seen.
+    ends: dict[tuple[str, int], int] = field(default_factory=dict)
+    waiting: int = 0
+    closed: bool = False
+    thread: threading.Thread | None = None
+
+
+class ReadyWatch:
+    """Wakes receives of this process; safe for threads, unusable after a fork."""
+
+    def __init__(self, reader: QueueReader, bell: Bell, consuming: Consuming, clock: Clock) -> None:
+        self._reader, self._bell, self._consuming, self._clock = reader, bell, consuming, clock
+        self._mutex = threading.Lock()
+        self._arrival = threading.Condition(self._mutex)
+        self._stop = threading.Event()
+        self._state = _State()
+        self._round: list[str] = []
+
+    def wait(self, group: str, subscriptions: Sequence[Subscription], timeout_s: float) -> bool:
+        """Sleep until a receive may find something (True), or for `timeout_s` seconds (False).
+
+        False at once when too many wait already, or the watch is closed.
+        """
+        entry = self._enter(group, subscriptions)
+        if entry is None:
+            return False
+        try:
+            # What came since the receive that found nothing is seen here, what comes from now on
+            # by the watch.
+            outlook = self._consuming.outlook(group, subscriptions, self._clock.now_ms())
+            if outlook.ready:
+                return True
+            with self._mutex:
+                if outlook.next_expiry_ms is not None:
+                    entry.expiry_ms = _sooner(entry.expiry_ms, outlook.next_expiry_ms)
+                return self._sleep(entry, timeout_s)
+        finally:
+            self._leave(group, entry)
+
+    def _sleep(self, entry: _Group, timeout_s: float) -> bool:
+        state = self._state
+        entry.condition.wait_for(lambda: entry.wakes > 0 or state.closed, timeout_s)
+        if not entry.wakes or state.closed:
+            return False
+        entry.wakes -= 1
+        return True
+
+    def wake(self, group: str, count: int = 1) -> None:
+        """Wake up to `count` receives of the group (there is more than the caller could take)."""
+        with self._mutex:
+            self._wake(group, count)
+
+    def close(self) -> None:
+        """Let all waiters go and end the thread."""
+        with self._mutex:
+            state = self._state
+            state.closed = True
+            for entry in state.groups.values():
+                entry.condition.notify_all()
+            self._arrival.notify_all()
+            thread = state.thread
+        self._stop.set()
+        if thread is not None:
+            thread.join()
+
+    # ---- waiters
+
+    def _enter(self, group: str, subscriptions: Sequence[Subscription]) -> _Group | None:
+        with self._mutex:
+            state = self._state
+            if state.closed or state.waiting >= WAITERS_MAX:
+                return None
+            entry = state.groups.get(group)
+            if entry is None:
+                condition = threading.Condition(self._mutex)
+                entry = state.groups[group] = _Group(subscriptions, condition)
+            entry.subscriptions = subscriptions
+            entry.waiters += 1
+            state.waiting += 1
+            self._learn(entry)
+            if state.thread is None or not state.thread.is_alive():
+                state.thread = threading.Thread(target=self._run, name="ready-watch", daemon=True)
+                state.thread.start()
+            self._arrival.notify()
+            return entry
+
+    def _learn(self, entry: _Group) -> None:
+        """Begin to watch the group's queues where they are now."""
+        for subscription in entry.subscriptions:
+            for queue_id in self._reader.queue_ids(subscription.topic):
+                place = subscription.topic, queue_id
+                if place not in self._state.ends:
+                    self._state.ends[place] = self._reader.queue_bounds(*place).max_offset
+
+    def _leave(self, group: str, entry: _Group) -> None:
+        with self._mutex:
+            self._state.waiting -= 1
+            entry.waiters -= 1
+            # A wake that came as its waiter gave up is another's, if there is one.
+            entry.wakes = min(entry.wakes, entry.waiters)
+            if not entry.waiters:
+                del self._state.groups[group]
+            if not self._state.waiting:
+                self._state.ends.clear()
+
+    def _wake(self, group: str, count: int) -> None:
+        entry = self._state.groups.get(group)
+        if entry is None:
+            return
+        more = min(count, entry.waiters - entry.wakes)
+        if more > 0:
+            entry.wakes += more
+            entry.condition.notify(more)
+
+    # ---- the watch
+
+    def _run(self) -> None:
+        seen, ticked_ms = self._bell.value(), 0
+        while True:
+            with self._mutex:
+                while not self._state.waiting and not self._state.closed:
+                    self._arrival.wait()
+                if self._state.closed:
+                    return
+            rung = self._bell.wait(seen, _TICK_MS / 1000)
+            if rung != seen:
+                seen = rung
+                self._look_at_queues()
+                self._stop.wait(_REST_S)
+            if self._clock.monotonic_ms() - ticked_ms >= _TICK_MS:
+                ticked_ms = self._clock.monotonic_ms()
+                self._look_at_leases()
+                self._look_at_some_groups()
+
+    def _look_at_queues(self) -> None:
+        """Wake for every message that came."""
+        with self._mutex:
+            state = self._state
+            topics: dict[str, list[str]] = {}
+            for name, entry in state.groups.items():
+                for subscription in entry.subscriptions:
+                    topics.setdefault(subscription.topic, []).append(name)
+            for topic, names in topics.items():
+                more = sum(self._growth(topic, queue) for queue in self._reader.queue_ids(topic))
+                for name in names if more else ():
+                    self._wake(name, more)
+
+    def _growth(self, topic: str, queue_id: int) -> int:
+        end = self._reader.queue_bounds(topic, queue_id).max_offset
+        before = self._state.ends.get((topic, queue_id), 0)
+        self._state.ends[topic, queue_id] = end
+        return max(0, end - before)
+
+    def _look_at_leases(self) -> None:
+        """Wake one of each group of which a lease ran out."""
+        now_ms = self._clock.now_ms()
+        with self._mutex:
+            for name, entry in self._state.groups.items():
+                if entry.expiry_ms is not None and entry.expiry_ms <= now_ms:
+                    entry.expiry_ms = None
+                    self._wake(name, 1)
+
+    def _look_at_some_groups(self) -> None:
+        """Ask the ledgers of some groups, each in its turn."""
+        with self._mutex:
+            groups = {name: entry.subscriptions for name, entry in self._state.groups.items()}
+        if not self._round:
+            self._round = list(groups)
+        chosen = self._round[: 1 + len(groups) // _TICKS_A_ROUND]
+        del self._round[: len(chosen)]
+        for name in chosen:
+            if name in groups:
+                self._look_at_group(name, groups[name])
+
+    def _look_at_group(self, name: str, subscriptions: Sequence[Subscription]) -> None:
+        outlook = self._consuming.outlook(name, subscriptions, self._clock.now_ms())
+        with self._mutex:
+            entry = self._state.groups.get(name)
+            if entry is None:
+                return
+            entry.expiry_ms = outlook.next_expiry_ms
+            # What is ready at one look only, somebody who was woken is about to take.
+            if outlook.ready and entry.was_ready:
+                self._wake(name, 1)
+            entry.was_ready = outlook.ready
+
+
+def _sooner(one_ms: int | None, other_ms: int) -> int:
+    return other_ms if one_ms is None else min(one_ms, other_ms)

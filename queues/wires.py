@@ -1,0 +1,102 @@
+"""The wires are where services and selectors find what the project chose for them to run on.
+
+`postdate.wiring` is the module that supplies them; the setting `POSTDATE_WIRING` names it, and
+`QueuesConfig.ready` plugs it in. Everything is opened at first use, so that a process which never
+touches the store (`migrate`, `--help`) opens none.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from django.core.exceptions import ImproperlyConfigured
+
+if TYPE_CHECKING:
+    from queues.store import Store
+    from queues.store.clock import Clock
+    from queues.store.consuming import Consuming
+    from queues.store.levels import LevelTable
+    from queues.store.waiting import ReadyWatch
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the operator decided about sends; the same in every process."""
+
+    #: The delays that a message may ask for by number.
+    levels: "LevelTable"
+    #: A level above the table's is taken as its highest instead of refused, as RocketMQ does.
+    clamp_levels: bool
+    #: The longest delay or the farthest deliver_at, ms from now.
+    delay_ms_max: int
+    #: An unknown topic is made by the first send to it.
+    auto_create_topics: bool
+    #: Polls of one process that may wait at once; its other threads stay free for other requests.
+    polls_max: int
+
+
+class Schedule(Protocol):
+    """What the scheduler tells of itself (DESIGN section 5); its loops run in other processes."""
+
+    def loops(self) -> list["LoopState"]:
+        """Every loop with its holder, in the order of the configuration."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopState:
+    """What is known of one loop from its lease and status files."""
+
+    #: `levels`, `levels-2`, `wheel` or `housekeeping`.
+    name: str
+    #: Who holds its lease, as `pid@host`; None: nobody.
+    holder: str | None
+    #: Since when, ms since the epoch; None: nobody.
+    since_ms: int | None
+    #: When it last finished a step, ms since the epoch; None: never.
+    last_step_ms: int | None
+    #: How far it is behind what is due, ms.
+    behind_ms: int
+    #: Its holder fails again and again, or lives and says nothing.
+    stuck: bool
+    #: What its step reports of itself, as JSON values.
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Wiring(Protocol):
+    """What the project supplies; a module with these functions will do."""
+
+    def get_store(self) -> "Store":
+        """The one store of this process."""
+
+    def get_clock(self) -> "Clock":
+        """The clock that the store was given."""
+
+    def get_consuming(self) -> "Consuming":
+        """Leases and acks over that store."""
+
+    def get_watch(self) -> "ReadyWatch":
+        """What wakes long polls."""
+
+    def get_rules(self) -> Rules:
+        """The configured rules for sends."""
+
+    def get_schedule(self) -> Schedule:
+        """What the loops report."""
+
+
+class _Plug:
+    """The socket: which wiring this process uses."""
+
+    wiring: Wiring | None = None
+
+
+def plug_in(wiring: Wiring | None) -> None:
+    """Use this wiring from now on."""
+    _Plug.wiring = wiring
+
+
+def wiring() -> Wiring:
+    """The wiring in use."""
+    if _Plug.wiring is None:
+        raise ImproperlyConfigured("QueuesConfig.ready plugs the wiring in; Django is not set up.")
+    return _Plug.wiring

@@ -1,0 +1,1 @@
+"""The scheduler: when messages move. Loops, the delay levels, the timer wheel, housekeeping."""

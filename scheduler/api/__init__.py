@@ -1,0 +1,1 @@
+"""The schedule as REST: levels, wheel and loops."""

@@ -1,0 +1,74 @@
+"""The shapes of levels, wheel and loops."""
+
+from msgspec import Struct
+
+
+class DelayLevel(Struct, kw_only=True):
+    """A delay level and how far it is."""
+
+    level: int
+    delay: str
+    delay_ms: int
+    #: The first offset of the level's queue that still waits.
+    delay_offset: int
+    max_offset: int
+    #: Messages that wait, behind `delay_offset` or not.
+    pending: int
+    next_due_at: str | None
+    next_due_at_ms: int | None
+    last_delivered_at: str | None
+    last_delivered_at_ms: int | None
+    behind_ms: int
+    stuck: bool
+    holder: str | None
+
+
+class TimerWheelAnswer(Struct, kw_only=True):
+    """The timer wheel and how far it is."""
+
+    engine: str
+    precision_ms: int
+    window_ms: int
+    pending: int
+    #: Nothing before this time is unsettled.
+    read_time: str | None
+    read_time_ms: int | None
+    #: The time of the wheel's last step.
+    write_time: str | None
+    write_time_ms: int | None
+    behind_ms: int
+    stuck: bool
+    holder: str | None
+    #: Messages of the timer topic that are not in the wheel yet, and the age of the first.
+    enqueue_lag_messages: int
+    enqueue_lag_ms: int
+    #: Read out of the wheel and not loaded; loaded and not handed over; failing.
+    dequeued: int
+    loaded: int
+    failing: int
+    #: Of the TimerLog.
+    log_files: int
+    log_begin: int
+    log_end: int
+    checkpoint_at: str | None
+    checkpoint_at_ms: int | None
+
+
+class LoopAnswer(Struct, kw_only=True):
+    """A loop and who runs it."""
+
+    loop: str
+    holder: str | None
+    since: str | None
+    since_ms: int | None
+    last_step_at: str | None
+    last_step_at_ms: int | None
+    behind_ms: int
+    stuck: bool
+
+
+class LoopList(Struct):
+    """Every loop."""
+
+    items: list[LoopAnswer]
+    next_page_token: str = ""

@@ -1,0 +1,13 @@
+"""The addresses of the schedule, under `/api/v1/`."""
+
+from django.urls import path
+
+from scheduler.api.views import DelayLevelsView, LoopsView, TimerWheelView
+
+app_name = "scheduler_api"
+
+urlpatterns = [
+    path("delay-levels", DelayLevelsView.as_view(), name="delay-levels"),
+    path("timer-wheel", TimerWheelView.as_view(), name="timer-wheel"),
+    path("loops", LoopsView.as_view(), name="loops"),
+]

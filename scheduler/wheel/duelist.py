@@ -1,0 +1,142 @@
+"""The due list: loaded messages in the order in which they are handed over.
+
+Sorted runs of columns, merged as they grow, so that adding costs little whether one message comes
+or sixty thousand: a run swallows the run before it until that one is more than twice as long, or
+lies before it in time.
+
+Invariant: `size` is the number of items in all runs, each run is sorted by (at_ms, queue_offset).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from queues.store.timerunits import Longs
+
+_ITEM_DTYPE = np.dtype(
+    [("at_ms", "i8"), ("queue_offset", "i8"), ("slot_ms", "i8"), ("tries", "u1")]
+)
+
+#: Runs that follow each other in time are kept apart up to this many.
+_RUNS_MAX = 24
+
+Items = npt.NDArray[np.void]
+
+
+def items_of(at_ms: Longs, queue_offsets: Longs, slots_ms: Longs | int, tries: int = 0) -> Items:
+    """Items: when to hand over, which message, and the slot that waits for it."""
+    items = np.empty(len(queue_offsets), dtype=_ITEM_DTYPE)
+    items["at_ms"] = at_ms
+    items["queue_offset"] = queue_offsets
+    items["slot_ms"] = slots_ms
+    items["tries"] = tries
+    return items
+
+
+@dataclass(slots=True)
+class _Run:
+    items: Items
+    begin: int = 0
+
+    def __len__(self) -> int:
+        return len(self.items) - self.begin
+
+    def next_at_ms(self) -> int:
+        return int(self.items["at_ms"][self.begin])
+
+    def rest(self) -> Items:
+        return self.items[self.begin :]
+
+
+class DueList:
+    """Messages ahead of their hand-over."""
+
+    def __init__(self) -> None:
+        self._runs: list[_Run] = []
+        self.size = 0
+
+    def add(self, items: Items) -> None:
+        """Add items in any order."""
+        if not len(items):
+            return
+        self.size += len(items)
+        new = _sorted(items)
+        while self._runs and self._swallows(new):
+            new = _sorted(np.concatenate((self._runs.pop().rest(), new)))
+        self._runs.append(_Run(new))
+
+    def _swallows(self, new: Items) -> bool:
+        """Whether the last run is merged with a new one: not when it ends before that begins."""
+        last = self._runs[-1]
+        follows = bool(last.items["at_ms"][-1] <= new["at_ms"][0])
+        return len(last) <= 2 * len(new) and not (follows and len(self._runs) < _RUNS_MAX)
+
+    @property
+    def next_at_ms(self) -> int | None:
+        """When the first item is to be handed over."""
+        return min(map(_Run.next_at_ms, self._runs), default=None)
+
+    def take(self, until_ms: int, count_max: int) -> Items:
+        """Remove and give the first items that are to be handed over until `until_ms`, in order.
+
+        Gives a few more than `count_max` only where the same item is listed twice.
+        """
+        chosen = self._first_heads(until_ms, count_max)
+        if not chosen:
+            return np.empty(0, dtype=_ITEM_DTYPE)
+        merged = _sorted(np.concatenate([head for _, head in chosen]))
+        last = merged[min(count_max, len(merged)) - 1]
+        taken = merged[: _count_until(merged, last)]
+        for run, head in chosen:
+            run.begin += _count_until(head, last)
+        self._runs = [run for run in self._runs if len(run)]
+        self.size -= len(taken)
+        return taken
+
+    def _first_heads(self, until_ms: int, count_max: int) -> list[tuple[_Run, Items]]:
+        """The beginnings of runs that hold the first items; later runs are left alone."""
+        chosen: list[tuple[_Run, Items]] = []
+        count = 0
+        for run in sorted(self._runs, key=_Run.next_at_ms):
+            if run.next_at_ms() > until_ms:
+                break
+            if count >= count_max and run.next_at_ms() > max(
+                int(h["at_ms"][-1]) for _, h in chosen
+            ):
+                break
+            window = run.items[run.begin : run.begin + count_max]
+            head = window[: np.searchsorted(window["at_ms"], until_ms, side="right")]
+            chosen.append((run, head))
+            count += len(head)
+        return chosen
+
+    def find(self, chosen: Callable[[Items], npt.NDArray[np.bool_]]) -> Items:
+        """A copy of the chosen items."""
+        found = [run.rest()[chosen(run.rest())] for run in self._runs]
+        return np.concatenate(found) if found else np.empty(0, dtype=_ITEM_DTYPE)
+
+    def remove(self, chosen: Callable[[Items], npt.NDArray[np.bool_]]) -> None:
+        """Drop the chosen items."""
+        kept = [_Run(run.rest()[~chosen(run.rest())]) for run in self._runs]
+        self._runs = [run for run in kept if len(run)]
+        self.size = sum(map(len, self._runs))
+
+
+def _sorted(items: Items) -> Items:
+    at_ms, offsets = items["at_ms"], items["queue_offset"]
+    rising = at_ms[1:] > at_ms[:-1]
+    rising |= (at_ms[1:] == at_ms[:-1]) & (offsets[1:] >= offsets[:-1])
+    if rising.all():
+        return items
+    return items[np.lexsort((offsets, at_ms))]
+
+
+def _count_until(items: Items, last: np.void) -> int:
+    """How many of the sorted items come no later than `last`."""
+    begin, end = (
+        int(np.searchsorted(items["at_ms"], last["at_ms"], side=side)) for side in ("left", "right")
+    )
+    equal = items["queue_offset"][begin:end]
+    return begin + int(np.searchsorted(equal, last["queue_offset"], side="right"))

@@ -1,0 +1,150 @@
+"""Recovery: what a new holder does before its first step.
+
+1. The checkpoint says up to where TimerLog and wheel are on the device. Without one there is
+   nothing to recover: the caller rebuilds.
+2. The units behind it are read until the first that is not whole; the log ends there.
+3. Their slots are set from them: a chain's first unit points at -1, or at the unit that was the
+   newest at the checkpoint. Counts (and the first unit) of chains that are older than the
+   checkpoint are counted again in the log, so they are exact.
+4. Scanning goes on behind the last message whose unit is whole and leads to its record.
+5. The read time is the checkpoint's, however long ago that was: no slot is given up.
+
+Every half-done state of a writer is mended so: the TimerLog is written first, then the wheel, and
+the checkpoint last; what was written twice is dropped when it is read out, since it settles once.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from queues.store.names import TIMER_TOPIC
+from queues.store.timerunits import SLOT, Longs, slots_of, unpack_reserved, whole_units
+from scheduler.wheel.chain import chain
+from scheduler.wheel.checkpoint import WheelCheckpoint
+from scheduler.wheel.errors import ChainBroken
+from scheduler.wheel.keys import ROLL_OFFSET_MS
+from scheduler.wheel.limits import REPLAY_UNITS
+from scheduler.wheel.scan import QUEUE_ID, units_of
+from scheduler.wheel.timerlog import TimerLog
+from scheduler.wheel.timerwheel import TimerWheel
+
+if TYPE_CHECKING:
+    from queues.store.store import Store
+
+
+@dataclass(slots=True)
+class Replayed:
+    """The slots that the units behind the checkpoint touched."""
+
+    slots_ms: Longs
+    first: Longs
+    last: Longs
+    count: Longs
+    #: For each slot: what its first replayed unit points at.
+    before: Longs
+
+
+def recover(store: "Store", wheel: TimerWheel, log: TimerLog, checkpoint: WheelCheckpoint) -> int:
+    """Mend wheel and log; the queue offset to scan from. Raises `ChainBroken` for a rebuild."""
+    start = _start_number(log, checkpoint)
+    units = _replay(log, start)
+    log.cut(start + len(units))
+    if len(units):
+        replayed = _touched(log, start, units)
+        _mend(wheel, log, start, replayed)
+    bounds = store.queue_bounds(TIMER_TOPIC, QUEUE_ID)
+    reached = max(checkpoint.queue_offset, _reached(store, log, units))
+    return max(bounds.min_offset, min(reached, bounds.max_offset))
+
+
+def _start_number(log: TimerLog, checkpoint: WheelCheckpoint) -> int:
+    geometry = log.geometry
+    start = geometry.unit_number(checkpoint.log_position)
+    files = log.file_numbers()
+    contiguous = not files or files == list(range(files[0], files[-1] + 1))
+    reached = bool(files) and (files[-1] + 1) * geometry.units_per_file >= start
+    missing = start > log.begin_number and not reached
+    if not geometry.is_unit_position(checkpoint.log_position) or not contiguous or missing:
+        raise ChainBroken(position=checkpoint.log_position)
+    if start < log.begin_number:
+        raise ChainBroken(position=checkpoint.log_position)
+    log.begin_at(start)
+    return start
+
+
+def _replay(log: TimerLog, start: int) -> npt.NDArray[Any]:
+    """The whole units from `start` on."""
+    parts = []
+    number = start
+    while len(units := log.read(number, REPLAY_UNITS)):
+        good = whole_units(units) & (units["previous"] < log.geometry.position(number + len(units)))
+        kept = len(units) if good.all() else int(np.argmin(good))
+        parts.append(units[:kept])
+        number += kept
+        if kept < len(units):
+            break
+    return np.concatenate(parts) if parts else log.read(start, 0)
+
+
+def _touched(log: TimerLog, start: int, units: npt.NDArray[Any]) -> Replayed:
+    slots_ms = (units["written_ms"] + units["delay_ms"]).astype(np.int64)
+    positions = log.geometry.positions(start, len(units))
+    chained = chain(slots_ms, positions, lambda slots: np.zeros(len(slots), dtype=SLOT))
+    previous = units["previous"].astype(np.int64)
+    before = previous[np.searchsorted(positions, chained.first)]
+    return Replayed(chained.slots_ms, chained.first, chained.last, chained.count, before)
+
+
+def _mend(wheel: TimerWheel, log: TimerLog, start: int, replayed: Replayed) -> None:
+    """Set the touched slots, counting again what was in them at the checkpoint."""
+    older = replayed.before >= 0
+    if older.any():
+        found = wheel.slots(replayed.slots_ms[older])
+        if (found["first"] < 0).any() or (found["first"] > replayed.before[older]).any():
+            raise ChainBroken(position=int(replayed.first[older][0]))
+        first, count = _recount(log, replayed.slots_ms[older], int(found["first"].min()), start)
+        replayed.first[older] = np.where(count > 0, first, replayed.first[older])
+        replayed.count[older] += count
+    wheel.put(replayed.slots_ms, replayed.first, replayed.last, replayed.count)
+
+
+def _recount(log: TimerLog, slots_ms: Longs, first: int, stop: int) -> tuple[Longs, Longs]:
+    """First position and number of the units of ascending slots, from a position to unit `stop`."""
+    firsts = np.full(len(slots_ms), np.iinfo(np.int64).max, dtype=np.int64)
+    counts = np.zeros(len(slots_ms), dtype=np.int64)
+    number = max(log.geometry.unit_number(first), log.begin_number)
+    while number < stop:
+        units = log.read(number, min(REPLAY_UNITS, stop - number))
+        if not len(units):
+            raise ChainBroken(position=log.geometry.position(number))
+        found_ms = (units["written_ms"] + units["delay_ms"]).astype(np.int64)
+        at = np.minimum(np.searchsorted(slots_ms, found_ms), len(slots_ms) - 1)
+        mine = np.flatnonzero(slots_ms[at] == found_ms)
+        positions = log.geometry.positions(number, len(units))
+        np.minimum.at(firsts, at[mine], positions[mine])
+        counts += np.bincount(at[mine], minlength=len(slots_ms))
+        number += len(units)
+    return firsts, counts
+
+
+def _reached(store: "Store", log: TimerLog, units: npt.NDArray[Any]) -> int:
+    """Behind the last message of these units that is still the one the unit was written for."""
+    bounds = store.queue_bounds(TIMER_TOPIC, QUEUE_ID)
+    inside_ms, offsets = unpack_reserved(units["reserved"])
+    known = (offsets >= bounds.min_offset) & (offsets < bounds.max_offset)
+    units, inside_ms, offsets = units[known], inside_ms[known], offsets[known]
+    if not len(offsets):
+        return 0
+    order = np.argsort(offsets, kind="stable")
+    records = units_of(store, offsets[order])
+    same = (records["log_offset"] == units["log_offset"][order]) & (
+        records["size"] == units["record_size"][order]
+    )
+    slots_ms = (units["written_ms"] + units["delay_ms"]).astype(np.int64)[order]
+    due_ms = store.schedule_at(TIMER_TOPIC, QUEUE_ID, offsets[order])[1]
+    own = slots_of(due_ms, log.geometry.precision_ms) == slots_ms
+    placed = own | (inside_ms[order] == ROLL_OFFSET_MS) | (inside_ms[order] == 0)
+    fitting = offsets[order][same & placed]
+    return int(fitting.max()) + 1 if len(fitting) else 0

@@ -1,0 +1,158 @@
+"""Who may do what: keys, scopes, patterns."""
+
+import pytest
+
+from queues.models import ApiKey
+from queues.services.keys import issue_key, revoke_key
+from queues.services.keyuse import uses
+
+ONE_OF_EACH = [
+    ("POST", "topics/orders/messages", "send"),
+    ("POST", "topics/orders/messages/batch", "send"),
+    ("GET", "messages/{id}", "send inspect"),
+    ("DELETE", "messages/{id}", "send"),
+    ("PATCH", "messages/{id}", "send"),
+    ("POST", "messages/{id}/restore", "send"),
+    ("POST", "messages/{id}/deliver-now", "send"),
+    ("GET", "messages?state=scheduled", "send inspect"),
+    ("GET", "parked", "inspect"),
+    ("POST", "parked/{id}/release", "manage"),
+    ("DELETE", "parked/{id}", "manage"),
+    ("GET", "topics", "inspect"),
+    ("GET", "topics/orders", "inspect"),
+    ("PUT", "topics/orders", "manage"),
+    ("DELETE", "topics/orders", "manage"),
+    ("GET", "groups", "inspect consume"),
+    ("GET", "groups/billing", "inspect consume"),
+    ("PUT", "groups/billing", "manage"),
+    ("DELETE", "groups/billing", "manage"),
+    ("POST", "groups/billing/pause", "manage"),
+    ("POST", "groups/billing/resume", "manage"),
+    ("POST", "groups/billing/receive", "consume"),
+    ("POST", "groups/billing/ack", "consume"),
+    ("GET", "groups/billing/lag", "consume inspect"),
+    ("GET", "delay-levels", "inspect"),
+    ("GET", "timer-wheel", "inspect"),
+    ("GET", "loops", "inspect"),
+    ("GET", "audit-log", "inspect"),
+]
+NEED_NO_KEY = ["/healthz", "/readyz", "/metrics", "/api/v1/openapi.json", "/api/docs"]
+
+
+@pytest.mark.parametrize(("method", "path", "_scopes"), ONE_OF_EACH)
+def test_without_a_key_it_is_401(api, method, path, _scopes):
+    for secret in (None, "x" * 40, "", "\x7f", api.secret + "x", api.secret.upper()):
+        api.secret = secret
+        answer = api.call(method, path.format(id="0" * 32), {})
+        assert (answer.status, answer.code) == (401, "unauthorized")
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize(("method", "path", "scopes"), ONE_OF_EACH)
+def test_a_key_without_the_scope_is_403(api, method, path, scopes):
+    others = tuple({"send", "consume", "inspect", "manage"} - set(scopes.split()))
+    answer = api.as_(scopes=others).call(method, path.format(id="0" * 32), {})
+    assert (answer.status, answer.code) == (403, "forbidden")
+
+
+@pytest.mark.parametrize(("method", "path", "scopes"), ONE_OF_EACH)
+def test_any_one_of_the_scopes_is_enough(api, method, path, scopes):
+    for scope in scopes.split():
+        answer = api.as_(scopes=(scope,)).call(method, path.format(id="0" * 32), {})
+        assert answer.status not in (401, 403)
+        assert answer.status < 500
+
+
+@pytest.mark.parametrize("path", NEED_NO_KEY)
+@pytest.mark.usefixtures("wiring")
+def test_probes_and_documents_need_no_key(client, path):
+    assert client.get(path).status_code in (200, 503)
+
+
+@pytest.mark.parametrize("scheme", ["bearer", "BEARER", "Bearer"])
+def test_the_scheme_is_read_in_any_case(api, scheme):
+    secret, api.secret = api.secret, None
+    assert api.get("topics", Authorization=f"{scheme} {secret}").status == 200
+    assert api.get("topics", Authorization=f"Basic {secret}").status == 401
+
+
+def test_a_topic_outside_the_patterns_is_403(api):
+    limited = api.as_(topics=("eu-*", "shared"))
+    assert limited.post("topics/eu-orders/messages", {"body": "x"}).status == 201
+    assert limited.post("topics/shared/messages", {"body": "x"}).status == 201
+    for topic in ("orders", "shared2", "xeu-orders"):
+        answer = limited.post(f"topics/{topic}/messages", {"body": "x"})
+        assert (answer.status, answer.code) == (403, "forbidden")
+    assert api.get("topics/orders").status == 404, "nothing was made"
+
+
+def test_a_message_outside_the_patterns_is_404(api):
+    message = api.send("orders", delay="1h")
+    limited = api.as_(topics=("eu-*",))
+    path = f"messages/{message['id']}"
+    for answer in (limited.get(path), limited.delete(path), limited.patch(path, {"delay": "1s"})):
+        assert (answer.status, answer.code) == (404, "message_not_found")
+    assert api.get(path).json["state"] == "scheduled"
+
+
+def test_lists_leave_out_what_is_outside_the_patterns(api):
+    api.send("orders", delay="1h")
+    api.send("eu-orders", delay="1h")
+    api.group("billing")
+    api.group("eu-billing")
+    limited = api.as_(topics=("eu-*",), groups=("eu-*",))
+    assert [topic["topic"] for topic in limited.get("topics").json["items"]] == ["eu-orders"]
+    assert [group["group"] for group in limited.get("groups").json["items"]] == ["eu-billing"]
+    listed = limited.get("messages?state=scheduled").json
+    assert [message["topic"] for message in listed["items"]] == ["eu-orders"]
+    assert listed["count"] == 1
+
+
+def test_a_group_outside_the_patterns_is_403(api):
+    api.group("billing")
+    limited = api.as_(groups=("eu-*",))
+    assert limited.post("groups/billing/receive").status == 403
+    assert limited.get("groups/billing").status == 403
+
+
+def test_a_group_cannot_subscribe_to_a_topic_outside_the_patterns(api):
+    limited = api.as_(topics=("eu-*",))
+    for topic, status in (("orders", 403), ("eu-orders", 201)):
+        body = {"subscriptions": [{"topic": topic}]}
+        assert limited.put("groups/billing", body).status == status
+
+
+def test_a_revoked_key_is_refused_at_once(api):
+    issued = issue_key(name="short", by="test")
+    api.secret = issued.secret
+    assert api.get("topics").status == 200
+    assert revoke_key(key_id=issued.key.pk, by="test")
+    assert api.get("topics").status == 401
+    assert not revoke_key(key_id=issued.key.pk, by="test")
+
+
+def test_of_a_secret_only_its_hash_is_kept(api):
+    (key,) = ApiKey.objects.all()
+    assert api.secret not in str(vars(key))
+    assert api.secret.startswith(key.prefix)
+
+
+def test_the_last_use_of_a_key_is_written_after_the_fact(api, clock):
+    api.get("topics")
+    assert ApiKey.objects.get().last_used_at is None
+    uses.write()
+    assert round(ApiKey.objects.get().last_used_at.timestamp() * 1000) == clock.now_ms()
+
+
+def test_no_request_on_the_path_of_a_message_makes_a_query(api, django_assert_num_queries):
+    message = api.send(delay="1h")
+    api.group()
+    with django_assert_num_queries(0):
+        api.send(delay_level=3)
+        api.post("topics/orders/messages/batch", {"messages": [{"body": "x"}]})
+        api.get(f"messages/{message['id']}")
+        api.patch(f"messages/{message['id']}", {"delay": "2h"})
+        api.delete(f"messages/{message['id']}")
+        receipts = [message["receipt"] for message in api.receive()]
+        api.post("groups/billing/ack", {"receipts": receipts})
+        api.get("groups/billing/lag")

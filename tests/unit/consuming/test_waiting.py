@@ -1,0 +1,166 @@
+"""Receives that wait: who is woken, and by what."""
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from queues.store.consuming import Consuming, Subscription
+from queues.store.disk import Disk
+from queues.store.doorbell import Bell
+from queues.store.waiting import ReadyWatch
+from tests.support.clock import ManualClock
+from tests.support.queuesinmemory import QueuesInMemory
+
+LONG_S = 30.0
+ORDERS = [Subscription("orders")]
+
+
+class World:
+    """Queues, a bell, and receives that wait, each in a thread of its own."""
+
+    def __init__(self, root: Path) -> None:
+        disk = Disk()
+        self.queues = QueuesInMemory(root)
+        self.queues.add_queue("orders", 0)
+        self.queues.add_queue("other", 0)
+        self.bell = Bell(disk.map(root / "bell", size_bytes=4096, create=True), 0)
+        self.clock = ManualClock()
+        self.consuming = Consuming(self.queues, b"a secret of the tests")
+        self.watch = ReadyWatch(self.queues, self.bell, self.consuming, self.clock)
+        self.waiters: list[threading.Thread] = []
+        self.woken: list[tuple[str, bool]] = []
+        self.changed = threading.Condition()
+
+    def receive(self, group: str, lease_ms: int = 60_000) -> int:
+        received = self.consuming.receive(
+            group, ORDERS, max_messages=1, lease_ms=lease_ms, now_ms=self.clock.now_ms()
+        )
+        return len(received.deliveries)
+
+    def wait(self, group: str, count: int = 1, timeout_s: float = LONG_S) -> None:
+        """Let receives wait that found nothing; returns once they do."""
+        before = self.watch._state.waiting
+        for _ in range(count):
+            thread = threading.Thread(target=self._wait, args=(group, timeout_s))
+            self.waiters.append(thread)
+            thread.start()
+        assert self.comes_true(lambda: self.watch._state.waiting == before + count)
+
+    def _wait(self, group: str, timeout_s: float) -> None:
+        self.receive(group)
+        woken = self.watch.wait(group, ORDERS, timeout_s)
+        if woken:
+            self.receive(group)
+        with self.changed:
+            self.woken.append((group, woken))
+            self.changed.notify_all()
+
+    def send(self, topic: str = "orders") -> None:
+        self.queues.put(topic, 0, b"x")
+        self.bell.ring()
+
+    def comes_true(self, holds: Callable[[], bool], timeout_s: float = 5.0) -> bool:
+        pause = threading.Event()
+        for _ in range(int(timeout_s / 0.005)):
+            if holds():
+                return True
+            pause.wait(0.005)
+        return holds()
+
+    def woken_count(self, count: int) -> bool:
+        with self.changed:
+            return self.changed.wait_for(lambda: len(self.woken) >= count, 5.0)
+
+    def stays_quiet(self) -> bool:
+        """Nobody else wakes within some rounds of the watch."""
+        with self.changed:
+            before = len(self.woken)
+            return not self.changed.wait_for(lambda: len(self.woken) > before, 0.2)
+
+    def close(self) -> None:
+        self.watch.close()
+        for thread in self.waiters:
+            thread.join()
+        self.consuming.close()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    world = World(tmp_path)
+    yield world
+    world.close()
+
+
+def test_a_message_wakes_one_waiter_of_its_group_and_not_all(world: World) -> None:
+    world.wait("g", 5)
+    world.send()
+    assert world.woken_count(1)
+    assert world.stays_quiet()
+    assert world.woken == [("g", True)]
+
+
+def test_every_group_of_the_topic_is_woken(world: World) -> None:
+    world.wait("g", 2)
+    world.wait("h", 2)
+    world.send()
+    assert world.woken_count(2)
+    assert sorted(world.woken) == [("g", True), ("h", True)]
+
+
+def test_as_many_waiters_wake_as_messages_came(world: World) -> None:
+    world.wait("g", 5)
+    for _ in range(3):
+        world.queues.put("orders", 0, b"x")
+    world.bell.ring()
+    assert world.woken_count(3)
+    assert world.stays_quiet()
+
+
+def test_a_message_of_another_topic_wakes_nobody(world: World) -> None:
+    world.wait("g")
+    world.send("other")
+    assert world.stays_quiet()
+
+
+def test_a_lease_that_runs_out_wakes_a_waiter(world: World) -> None:
+    world.send()
+    assert world.receive("g", lease_ms=10_000) == 1
+    world.wait("g", 2)
+    assert world.stays_quiet()
+    world.clock.advance(10_000)
+    assert world.woken_count(1)
+    assert world.stays_quiet()
+
+
+def test_what_came_before_the_wait_is_not_missed(world: World) -> None:
+    assert world.receive("g") == 0
+    world.send()
+    assert world.watch.wait("g", ORDERS, LONG_S)
+
+
+def test_a_receive_that_left_something_wakes_the_next(world: World) -> None:
+    world.wait("g", 2)
+    world.watch.wake("g")
+    assert world.woken_count(1)
+    assert world.stays_quiet()
+
+
+def test_a_wait_gives_up_after_its_time(world: World) -> None:
+    world.receive("g")
+    assert not world.watch.wait("g", ORDERS, 0.01)
+
+
+def test_closing_lets_every_waiter_go(world: World) -> None:
+    world.wait("g", 3)
+    world.watch.close()
+    assert world.woken_count(3)
+    assert {woken for _, woken in world.woken} == {False}
+    assert not world.watch.wait("g", ORDERS, LONG_S)
+
+
+def test_no_more_wait_than_may(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("queues.store.waiting.WAITERS_MAX", 1)
+    world.wait("g", 1)
+    assert not world.watch.wait("h", ORDERS, LONG_S)

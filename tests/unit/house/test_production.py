@@ -1,0 +1,42 @@
+"""Production settings: what Django's own check of a deployment says of them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def manage(folder: Path, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    environment = {
+        "PATH": os.environ["PATH"],
+        "POSTDATE_ENV_FILE": "",
+        "POSTDATE_DATA_DIR": str(folder),
+        **variables,
+    }
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_behind_a_public_https_address_the_deployment_check_is_clean(tmp_path: Path) -> None:
+    done = manage(
+        tmp_path,
+        "check",
+        "--deploy",
+        "--fail-level=WARNING",
+        POSTDATE_PUBLIC_URL="https://postdate.example.com",
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_wrong_variable_stops_a_command_in_words_not_in_a_traceback(tmp_path: Path) -> None:
+    done = manage(tmp_path, "check", POSTDATE_PORT="eighty")
+    assert done.returncode == 1
+    assert "POSTDATE_PORT" in done.stderr
+    assert "Traceback" not in done.stderr

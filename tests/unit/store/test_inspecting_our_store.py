@@ -1,0 +1,196 @@
+"""Inspecting a store of ours: sound at work and at rest, and every kind of damage is seen."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from queues.store import Outgoing, Sizes, Store, StoreSettings
+from queues.store.disk import Disk
+from queues.store.inspection.dump import dump_records, dump_slots
+from queues.store.inspection.findings import Report
+from queues.store.inspection.layout import find_layout
+from queues.store.inspection.verify import verify_store
+from queues.store.timerunits import SLOT
+from scheduler.wheel.step import WheelStep
+from tests.support.clock import ManualClock
+
+MIB = 1024 * 1024
+SETTINGS = StoreSettings(
+    sizes=Sizes(
+        segment_bytes=MIB,
+        consume_queue_units=300,
+        index_slots=500,
+        index_entries=2000,
+        timer_log_bytes=5200,
+        timer_window_slots=600,
+    ),
+    ballast_bytes=MIB,
+)
+
+
+def sound(root: Path) -> Report:
+    _, report = verify_store(root)
+    assert report.findings == []
+    return report
+
+
+def fill(store: Store, clock: ManualClock, look: Callable[[], object]) -> None:
+    """Send messages of each kind, change some of them, and hand over what comes due."""
+    chance = np.random.default_rng(1)
+    wheel = WheelStep(store)
+    wheel.open()
+    for turn in range(6):
+        now = clock.now_ms()
+        ids = store.new_ids("orders", now, 60)
+        delays = chance.integers(1, 30_000, 60).tolist()
+        store.send(
+            [
+                Outgoing(
+                    topic="orders", queue_id=number % 4, unique_id=ids[number], body=b"x" * 300,
+                    born_ms=now, tag="paid" if number % 2 else None, keys=(f"key-{number}",),
+                    level=number % 3 if number % 3 < 2 else 0,
+                    due_ms=now + delays[number] * (60 if number % 5 == 0 else 1)
+                    if number % 3 == 2 else None,
+                )
+                for number in range(60)
+            ]
+        )  # fmt: skip
+        for message_id in ids[:12]:
+            store.cancel(message_id, by="tester")
+        for message_id in ids[:6]:
+            store.restore(message_id, by="tester")
+        for number, message_id in enumerate(ids[20:30]):
+            store.move(message_id, now + 1000 * number + 500, by="tester")
+        for _ in range(20):
+            clock.advance(100)
+            wheel.advance(clock.now_ms())
+        if turn % 2:
+            look()
+    wheel.close()
+
+
+@pytest.fixture(scope="module")
+def worked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a store that was worked in and closed, and was sound at every look on the way."""
+    root = tmp_path_factory.mktemp("data") / "store"
+    clock = ManualClock()
+    with Store.open(root, SETTINGS, clock=clock) as store:
+        fill(store, clock, lambda: sound(root))
+    return root
+
+
+@pytest.fixture
+def root(worked: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(worked, tmp_path / "store")
+
+
+def findings(root: Path) -> list[tuple[str, int | None, str]]:
+    found = verify_store(root)[1].findings
+    return [(str(one.path.relative_to(root)), one.offset, one.reason) for one in found]
+
+
+def poke(path: Path, at: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(data)
+
+
+def test_a_store_of_ours_is_sound_at_work_and_at_rest(root: Path) -> None:
+    report = sound(root)
+    counts = report.counts
+    assert counts["records"] == counts["units"] > 360
+    assert counts["schedule_entries"] > counts["waiting"] > 0
+    assert counts["timer_units"] > 99, "the TimerLog goes over several files"
+    assert counts["wheel_slots"] == len(list(dump_slots(find_layout(Disk(), root))))
+
+
+def test_the_records_of_a_store_of_ours_tell_their_due_time(root: Path) -> None:
+    records = list(dump_records(find_layout(Disk(), root), Report()))
+    assert all(len(record["properties"]["PD_DUE"]) == 13 for record in records)
+    assert all(next(iter(record["properties"])) == "PD_DUE" for record in records)
+
+
+def test_an_open_store_is_not_read_beyond_what_is_committed(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    with Store.open(root, SETTINGS, clock=ManualClock()) as store:
+        message_id = store.new_id("orders", 0)
+        sent = Outgoing(topic="orders", queue_id=0, unique_id=message_id, body=b"", born_ms=0)
+        store.send([sent])
+        end = store.committed
+        poke(root / "commitlog" / f"{0:020d}", end, b"\0\0\1\0half a record")
+        assert sound(root).counts["records"] == 1
+        poke(root / "commitlog" / f"{0:020d}", end, bytes(20))
+
+
+def test_a_fresh_store_is_sound_and_empty(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    Store.open(root, SETTINGS, clock=ManualClock()).close()
+    assert sound(root).counts["records"] == 0
+
+
+def schedule_file(root: Path) -> Path:
+    return root / "postdate" / "schedule" / "SCHEDULE_TOPIC_XXXX" / "0" / f"{0:020d}"
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "word"),
+    [
+        pytest.param(0, 77_777, "no record lies", id="leads nowhere"),
+        pytest.param(0, 1, "settled by 1", id="leads back"),
+        pytest.param(8, 99, "due 99", id="another due time"),
+    ],
+)
+def test_a_damaged_schedule_entry_is_told(root: Path, at: int, value: int, word: str) -> None:
+    path = schedule_file(root)
+    poke(path, 5 * 16 + at, value.to_bytes(8, "little"))
+    found = findings(root)
+    assert (str(path.relative_to(root)), 5 * 16) in [one[:2] for one in found]
+    assert any(word in reason for _, _, reason in found)
+
+
+def test_a_missing_schedule_table_is_told(root: Path) -> None:
+    schedule_file(root).unlink()
+    ((path, _, reason),) = findings(root)
+    assert path == str(schedule_file(root).relative_to(root))
+    assert "missing" in reason
+
+
+def test_a_wheel_slot_that_leads_to_a_strange_unit_is_told(root: Path) -> None:
+    path = root / "timerwheel"
+    slots = np.fromfile(path, SLOT)
+    first, second = np.flatnonzero(slots["time"])[[3, 4]].tolist()
+    poke(path, first * 32 + 16, int(slots["last"][second]).to_bytes(8, "big"))
+    assert ("timerwheel", first * 32) in [one[:2] for one in findings(root)]
+
+
+@pytest.mark.parametrize(
+    ("at", "data"),
+    [
+        pytest.param(0, bytes((0, 0, 0, 51)), id="its size"),
+        pytest.param(4, bytes((0, 0, 0, 0, 0, 0, 0, 104)), id="its predecessor"),
+        pytest.param(12, bytes((0, 0, 0, 99)), id="its magic"),
+        pytest.param(28, bytes((0, 0, 0, 0, 0, 0, 0, 9)), id="its record"),
+    ],
+)
+def test_a_damaged_timer_unit_is_told_with_file_and_offset(
+    root: Path, at: int, data: bytes
+) -> None:
+    poke(root / "timerlog" / f"{0:020d}", 20 * 52 + at, data)
+    assert (f"timerlog/{0:020d}", 20 * 52) in [one[:2] for one in findings(root)]
+
+
+def test_a_record_whose_seal_was_lost_is_damage(root: Path) -> None:
+    log = root / "commitlog" / f"{0:020d}"
+    first = next(iter(dump_records(find_layout(Disk(), root), Report())))
+    poke(log, first["store_size"] - 20, b"__CRC32?")
+    assert (f"commitlog/{0:020d}", 0) in [one[:2] for one in findings(root)]
+
+
+def test_a_hole_below_the_committed_end_is_damage_also_at_the_end(root: Path) -> None:
+    last = list(dump_records(find_layout(Disk(), root), Report()))[-1]
+    poke(root / "commitlog" / f"{0:020d}", last["commitlog_offset"], bytes(last["store_size"]))
+    found = findings(root)
+    assert (f"commitlog/{0:020d}", last["commitlog_offset"]) in [one[:2] for one in found]
