@@ -18,8 +18,6 @@ from queues.store.names import SCHEDULE_TOPIC
 
 #: Files under ``config/`` that are not JSON.
 _BINARY: Final = frozenset({"timercheck", "timercheck.bak"})
-#: How a file ends that is being written and will take another's place.
-_UNFINISHED: Final = ".tmp"
 _DELAY_OFFSET: Final = "delayOffset.json"
 
 
@@ -29,7 +27,7 @@ def read_configs(layout: Layout, report: Report | None = None) -> dict[str, Any]
     directory = layout.root / "config"
     for name in layout.names(directory):
         path = directory / name
-        if name in _BINARY or name.endswith(_UNFINISHED) or layout.names(path):
+        if name in _BINARY or layout.names(path):
             continue
         data = _bytes_of(layout, path)
         if not data or not data.strip(b"\0 \t\r\n"):

@@ -9,11 +9,15 @@ end of the log, and records that no ConsumeQueue knows yet, are its ordinary sta
 import itertools
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from queues.store.control import Control, Word
-from queues.store.disk import Disk, Mapped
+from queues.store.disk import UNFINISHED, Disk, Mapped
 from queues.store.errors import NotAStore
 from queues.store.inspection.findings import Report
+
+#: How files end that are being written and will take another's place: ours, and a broker's.
+_UNFINISHED: Final = (UNFINISHED, ".tmp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +71,12 @@ class Layout:
             return None
 
     def names(self, path: Path) -> list[str]:
-        """Return the names in a directory; none when it is missing or a file."""
+        """Return the names of whole files in a directory; none when it is missing or a file."""
         try:
-            return self.disk.list_names(path)
+            names = self.disk.list_names(path)
         except NotADirectoryError:
             return []
+        return [name for name in names if not name.endswith(_UNFINISHED)]
 
     def number_names(self, path: Path) -> list[str]:
         """Return the names in a directory that are numbers, in the order of these."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from queues.store import Outgoing, Sizes, Store, StoreSettings
-from queues.store.disk import Disk
+from queues.store.disk import UNFINISHED, Disk
 from queues.store.inspection.dump import dump_records, dump_slots
 from queues.store.inspection.findings import Report
 from queues.store.inspection.layout import find_layout
@@ -111,6 +111,15 @@ def test_the_records_of_a_store_of_ours_tell_their_due_time(root: Path) -> None:
     records = list(dump_records(find_layout(Disk(), root), Report()))
     assert all(len(record["properties"]["PD_DUE"]) == 13 for record in records)
     assert all(next(iter(record["properties"])) == "PD_DUE" for record in records)
+
+
+def test_files_that_are_being_written_are_not_looked_at(root: Path) -> None:
+    before = sound(root).counts
+    directories = [root, *(path for path in root.rglob("*") if path.is_dir())]
+    for directory in directories:
+        (directory / f"timercheck.15549.1400310{UNFINISHED}").write_bytes(b"\x8b\xff half")
+        (directory / "consumerOffset.json.tmp").write_bytes(b'{"offsetTa')
+    assert sound(root).counts == before
 
 
 def test_an_open_store_is_not_read_beyond_what_is_committed(tmp_path: Path) -> None:
