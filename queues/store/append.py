@@ -15,13 +15,13 @@ every stop between two instructions leaves either the whole write or none of it.
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 
-from queues.store.batch import Batch, Entries, Sealed, seal
+from queues.store.batch import Batch, Column, Entries, Sealed, column, numbers, seal
 from queues.store.commitlog import FILLER, FILLER_MAGIC, Piece
 from queues.store.control import Note, Word
 from queues.store.dispatch import Dispatcher
@@ -163,15 +163,15 @@ class Appender:
         units = sealed.entries.units
         return (
             sealed.without(settled | not_due),
-            tuple(units[number] for number in sorted(settled)),
-            tuple(units[number] for number in sorted(not_due)),
+            tuple(int(units[number]) for number in sorted(settled)),
+            tuple(int(units[number]) for number in sorted(not_due)),
         )
 
     def _decide(self, entries: Entries, gate_ms: int | None) -> tuple[set[int], set[int]]:
         """The one point where every race is decided: which records lost theirs, which are early."""
         sources = entries.source_queues
         first = sources[0] if sources else None
-        if len(sources) >= VECTOR_RECORDS_MIN and all(queue is first for queue in sources):
+        if len(sources) >= VECTOR_RECORDS_MIN and sources.count(first) == len(sources):
             return self._decide_many(entries, first, gate_ms)
         settled, not_due = set(), set()
         for number, queue in enumerate(sources):
@@ -190,18 +190,18 @@ class Appender:
         """The same for records that settle units of one queue, or nothing at all."""
         if queue is None:
             return set(), set()
-        words = self._parts.table_of(queue).settled_many(np.array(entries.units, np.int64))
-        lost = words != np.array(entries.expected, np.int64)
+        words = self._parts.table_of(queue).settled_many(column(entries.units))
+        lost = words != column(entries.expected)
         settled = set(np.flatnonzero(lost).tolist())
-        if gate_ms is None or max(entries.dues) <= gate_ms:
+        if gate_ms is None:
             return settled, set()
-        early = np.array(entries.dues, np.int64) > gate_ms
+        early = column(entries.dues) > gate_ms
         return settled, set(np.flatnonzero(early & ~lost).tolist())
 
     def _append(self, sealed: Sealed, now_ms: int, *, privileged: bool) -> tuple[int, int]:
         control, entries = self._control, sealed.entries
         start = control.words[Word.COMMITTED]
-        pieces, end = self._log.place(start, entries.sizes)
+        pieces, end = self._log.place(start, numbers(entries.sizes))
         store_ms = self.store_ms(now_ms)
         ends = self._decide_offsets(entries, pieces, store_ms)
         index_file = self._make_room(len(entries.hashes), start, end, ends, store_ms, privileged)
@@ -228,10 +228,9 @@ class Appender:
                 count("sent_level", topics.count(SCHEDULE_TOPIC))
                 count("sent_timed", topics.count(TIMER_TOPIC))
         elif counter == "handed_over":
-            count("lateness_ms_sum", store_ms * len(entries.dues) - sum(entries.dues))
-            if store_ms - min(entries.dues) > LATE_MS:
-                late_from_ms = store_ms - LATE_MS
-                count("late_over_100ms", sum(due_ms < late_from_ms for due_ms in entries.dues))
+            lateness_ms = store_ms - column(entries.dues)
+            count("lateness_ms_sum", int(lateness_ms.sum()))
+            count("late_over_100ms", int(np.count_nonzero(lateness_ms > LATE_MS)))
 
     def _commit(self, end: int, index_file: int) -> None:
         self._control.set(Word.INDEX_FILE, index_file)
@@ -247,6 +246,8 @@ class Appender:
         self, entries: Entries, pieces: list[Piece], store_ms: int
     ) -> dict[Queue, int]:
         """Give each record its place in log and queue; how far each queue then reaches."""
+        if entries.members:
+            return self._decide_many_offsets(entries, pieces, store_ms)
         entries.log_offsets = _log_offsets(pieces, entries.sizes)
         entries.store_ms = [store_ms] * len(entries.sizes)
         first, count = entries.queues[0], len(entries.queues)
@@ -262,6 +263,27 @@ class Appender:
                 offset = self._queues.max(queue)
             offsets.append(offset)
             ends[queue] = offset + 1
+        return ends
+
+    def _decide_many_offsets(
+        self, entries: Entries, pieces: list[Piece], store_ms: int
+    ) -> dict[Queue, int]:
+        """The same for many records whose queues' members are known."""
+        sizes = column(entries.sizes)
+        starts = [
+            np.cumsum(sizes[piece.first : piece.stop]) - sizes[piece.first : piece.stop]
+            + piece.offset
+            for piece in pieces
+        ]  # fmt: skip
+        entries.log_offsets = np.concatenate(starts)
+        entries.store_ms = np.full(len(sizes), store_ms, np.int64)
+        entries.queue_offsets = offsets = np.empty(len(sizes), np.int64)
+        ends: dict[Queue, int] = {}
+        for members in entries.members:
+            queue = entries.queues[members[0]]
+            start = self._queues.max(queue)
+            ends[queue] = start + len(members)
+            offsets[members] = np.arange(start, ends[queue])
         return ends
 
     def _make_room(
@@ -343,7 +365,7 @@ class Appender:
         self._control.set(Word.INDEX_FILE, index_file)
 
 
-def _log_offsets(pieces: list[Piece], sizes: Sequence[int]) -> list[int]:
+def _log_offsets(pieces: list[Piece], sizes: Column) -> list[int]:
     offsets = []
     for piece in pieces:
         position = piece.offset

@@ -55,6 +55,9 @@ _prefix_hashes: dict[str, int] = {}
 
 Hashes = npt.NDArray[np.int32] | list[int]
 Numbers = npt.NDArray[np.int64] | list[int]
+Int64s = npt.NDArray[np.int64]
+#: One number a record: a sequence for a few, an array for many.
+Column = Sequence[int] | Int64s
 
 
 #: What dispatching needs to know of one record, a plain tuple because making a named one costs more
@@ -98,26 +101,28 @@ class Batch:
 class Entries:
     """What dispatching needs to know of some records, one entry a record in each column."""
 
-    sizes: Sequence[int]
+    sizes: Column
     #: Where each record's properties begin.
-    property_at: Sequence[int]
+    property_at: Column
     queues: Sequence[Queue]
-    tags: Sequence[int]
-    dues: Sequence[int]
+    tags: Column
+    dues: Column
     #: Delays of levels whose due time the lock has yet to decide.
-    delays: Sequence[int]
-    topic_numbers: Sequence[int]
+    delays: Column
+    topic_numbers: Column
     #: The holding unit that each record settles: its queue (None: nothing), offset, and word.
     source_queues: Sequence[Queue | None]
-    units: Sequence[int]
-    expected: Sequence[int]
+    units: Column
+    expected: Column
     #: Index hashes, and the record that each belongs to: lists for a few, arrays for many.
     hashes: Hashes
     owners: Numbers
     #: What the lock decided.
-    log_offsets: Sequence[int] = ()
-    queue_offsets: Sequence[int] = ()
-    store_ms: Sequence[int] = ()
+    log_offsets: Column = ()
+    queue_offsets: Column = ()
+    store_ms: Column = ()
+    #: The numbers of the records of each queue, ascending, where they are known already.
+    members: Sequence[Int64s] = ()
 
 
 @dataclass(slots=True)
@@ -148,6 +153,30 @@ class Sealed:
         if len(kept) >= VECTOR_RECORDS_MIN:
             hashes, owners = np.array(hashes, np.int32), np.array(owners, np.int64)
         return Sealed(data, starts, Entries(*columns, hashes, owners))  # type: ignore[call-arg]
+
+
+def column(values: Column) -> Int64s:
+    """A column as an array."""
+    return np.asarray(values, np.int64)
+
+
+def numbers(values: Column) -> Sequence[int]:
+    """A column as plain numbers."""
+    return values.tolist() if isinstance(values, np.ndarray) else values
+
+
+def members_by_number(values: Int64s) -> list[Int64s]:
+    """Where each value occurs, ascending.
+
+    Example: ``[7, 3, 7]`` gives ``[[1], [0, 2]]``.
+    """
+    if not len(values):
+        return []
+    if (values == values[0]).all():
+        return [np.arange(len(values))]
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    return np.split(order, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1)
 
 
 def checked_size(body: bytes, topic: bytes, properties_bytes: int) -> int:

@@ -8,12 +8,20 @@ Example, with segments of 1,048,576 bytes: a record of 300 bytes at log offset 1
 fit (276 left). The filler at 1,048,300 holds 276 and the magic; the record goes to 1,048,576.
 """
 
+import contextlib
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
+
 from queues.store.disk import Disk, File, Mapped
 from queues.store.errors import DiskFull, MessageIllegal, RecordGone, WrongFileSize
+
+Octets = npt.NDArray[np.uint8]
+Int64s = npt.NDArray[np.int64]
 
 FILLER = struct.Struct(">iI")
 FILLER_MAGIC = 0xCBD43194
@@ -182,6 +190,24 @@ class CommitLog:
         mapped = self._maps.get(base) or self.memory(base)
         at = offset - base
         return mapped.memory[at : at + size_bytes]
+
+    def read_rows(self, offsets: Int64s, size_bytes: int) -> tuple[Octets, npt.NDArray[np.bool_]]:
+        """Stretches of one length at log offsets, one a row; and which of them are there.
+
+        They are read in physical order, and given in the order of `offsets`.
+        """
+        rows = np.empty((len(offsets), size_bytes), np.uint8)
+        there = np.zeros(len(offsets), np.bool_)
+        bases = offsets - offsets % self.segment_bytes
+        whole = (offsets >= 0) & (offsets - bases + size_bytes <= self.segment_bytes)
+        for base in np.unique(bases[whole]).tolist():
+            here = np.flatnonzero(whole & (bases == base))
+            here = here[np.argsort(offsets[here], kind="stable")]
+            with contextlib.suppress(RecordGone):
+                octets = self.memory(base).array(np.uint8)
+                rows[here] = sliding_window_view(octets, size_bytes)[offsets[here] - base]
+                there[here] = True
+        return rows, there
 
     def walk(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """Offset and size of each record in [start, end), by their lengths alone, fillers skipped.

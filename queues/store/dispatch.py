@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from queues.store.batch import Entries
+from queues.store.batch import Column, Entries, Int64s, column
 from queues.store.consumequeue import DISK_UNIT, UNIT_BYTES, ConsumeQueues
 from queues.store.index import IndexSet
 from queues.store.limits import VECTOR_RECORDS_MIN
@@ -20,6 +20,8 @@ from queues.store.queuetable import Queue, QueueTable
 from queues.store.schedule import ScheduleTable
 
 _UNIT = struct.Struct(">qiq")
+#: The numbers of some records, ascending: a list for a few, an array for many.
+Members = list[int] | Int64s
 #: Gives the schedule table of a holding queue.
 TableOf = Callable[[Queue], ScheduleTable]
 
@@ -35,14 +37,14 @@ class Dispatcher:
 
     def apply(self, entries: Entries, index_file: int) -> None:
         """Derive everything from the records (under the append lock)."""
-        groups = _by_queue(entries.queues)
+        groups = entries.members or _by_queue(entries.queues)
         for members in groups:
             self._units(entries, members)
         self._settle(entries)
         self._index_entries(entries, index_file)
         for members in groups:
             last = members[-1]
-            queue, end = entries.queues[last], entries.queue_offsets[last] + 1
+            queue, end = entries.queues[last], int(entries.queue_offsets[last]) + 1
             if end > self._queues.max(queue):
                 self._queues.set_max(queue, end)
 
@@ -55,36 +57,36 @@ class Dispatcher:
             ]
             self._index.file(index_file).append_few(few)
         elif len(entries.hashes):
-            log_offsets = np.array(entries.log_offsets, np.int64)[entries.owners]
-            store_ms = np.array(entries.store_ms, np.int64)[entries.owners]
+            log_offsets = column(entries.log_offsets)[entries.owners]
+            store_ms = column(entries.store_ms)[entries.owners]
             self._index.file(index_file).append(entries.hashes, log_offsets, store_ms)
 
-    def _units(self, entries: Entries, members: list[int]) -> None:
+    def _units(self, entries: Entries, members: Members) -> None:
         """Write the ConsumeQueue units and schedule entries of one queue."""
         queue = entries.queues[members[0]]
         tags = entries.dues if queue.topic == SCHEDULE_TOPIC else entries.tags
         for run in _contiguous(entries.queue_offsets, members):
             data = _pack(entries.log_offsets, entries.sizes, tags, run)
-            first = entries.queue_offsets[run[0]]
+            first = int(entries.queue_offsets[run[0]])
             self._consume_queues.make_room(queue.topic, queue.queue_id, first + len(run))
             self._consume_queues.write(queue.topic, queue.queue_id, first, data)
         if queue.scheduled:
             self._schedule(entries, members, self._table_of(queue))
 
-    def _schedule(self, entries: Entries, members: list[int], table: ScheduleTable) -> None:
+    def _schedule(self, entries: Entries, members: Members, table: ScheduleTable) -> None:
         if len(members) < VECTOR_RECORDS_MIN:
             for number in members:
                 table.add(
-                    entries.queue_offsets[number],
-                    entries.dues[number],
-                    entries.topic_numbers[number],
+                    int(entries.queue_offsets[number]),
+                    int(entries.dues[number]),
+                    int(entries.topic_numbers[number]),
                 )
             return
         chosen = np.array(members)
         table.add_many(
-            np.array(entries.queue_offsets, np.int64)[chosen],
-            np.array(entries.dues, np.int64)[chosen],
-            np.array(entries.topic_numbers, np.int64)[chosen],
+            column(entries.queue_offsets)[chosen],
+            column(entries.dues)[chosen],
+            column(entries.topic_numbers)[chosen],
         )
 
     def _settle(self, entries: Entries) -> None:
@@ -95,20 +97,20 @@ class Dispatcher:
             table = self._table_of(source)
             if len(members) < VECTOR_RECORDS_MIN:
                 for number in members:
-                    table.settle(entries.units[number], entries.log_offsets[number])
+                    table.settle(int(entries.units[number]), int(entries.log_offsets[number]))
             else:
                 chosen = np.array(members)
                 table.settle_many(
-                    np.array(entries.units, np.int64)[chosen],
-                    np.array(entries.log_offsets, np.int64)[chosen],
+                    column(entries.units)[chosen],
+                    column(entries.log_offsets)[chosen],
                 )
 
 
-def _by_queue(queues: Sequence[Queue | None]) -> list[list[int]]:
+def _by_queue(queues: Sequence[Queue | None]) -> Sequence[Members]:
     """The numbers of the records of each queue; records without one are left out."""
     first = queues[0] if queues else None
     if queues and queues.count(first) == len(queues):
-        return [] if first is None else [list(range(len(queues)))]
+        return [] if first is None else [np.arange(len(queues))]
     groups: dict[Queue, list[int]] = {}
     for number, queue in enumerate(queues):
         if queue is not None:
@@ -116,32 +118,22 @@ def _by_queue(queues: Sequence[Queue | None]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _contiguous(queue_offsets: Sequence[int], members: list[int]) -> list[list[int]]:
+def _contiguous(queue_offsets: Column, members: Members) -> Sequence[Members]:
     """Split the members where their queue offsets jump (only damage makes them jump)."""
     first, last = queue_offsets[members[0]], queue_offsets[members[-1]]
     if last - first + 1 == len(members):
         return [members]
-    runs, run = [], [members[0]]
-    for number in members[1:]:
-        if queue_offsets[number] != queue_offsets[run[-1]] + 1:
-            runs.append(run)
-            run = []
-        run.append(number)
-    return [*runs, run]
+    jumps = np.flatnonzero(np.diff(column(queue_offsets)[members]) != 1) + 1
+    return np.split(np.asarray(members), jumps)
 
 
-def _pack(
-    log_offsets: Sequence[int], sizes: Sequence[int], tags: Sequence[int], run: list[int]
-) -> bytes:
+def _pack(log_offsets: Column, sizes: Column, tags: Column, run: Members) -> bytes:
     if len(run) < VECTOR_RECORDS_MIN:
         pack = _UNIT.pack
         return b"".join([pack(log_offsets[at], sizes[at], tags[at]) for at in run])
     units = np.empty(len(run), DISK_UNIT)
     assert units.itemsize == UNIT_BYTES
-    if len(run) == len(log_offsets):
-        units["log_offset"], units["size"], units["tags_code"] = log_offsets, sizes, tags
-    else:
-        units["log_offset"] = [log_offsets[at] for at in run]
-        units["size"] = [sizes[at] for at in run]
-        units["tags_code"] = [tags[at] for at in run]
+    units["log_offset"] = column(log_offsets)[run]
+    units["size"] = column(sizes)[run]
+    units["tags_code"] = column(tags)[run]
     return units.tobytes()

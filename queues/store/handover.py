@@ -98,17 +98,10 @@ class HandOvers:
         settled: list[int], failed: list[Failure],
     ) -> Sealed:  # fmt: skip
         dues = self._table_of(queue).due_many(offsets)
-        places, raws = units["log_offset"], self._load(units)
-        there = np.array([raw is not None for raw in raws])
-        for number in np.flatnonzero(~there).tolist():
-            self._tell(queue, int(offsets[number]), int(places[number]), None, settled, failed)
-        raws_there = [raw for raw in raws if raw is not None]
-        sealed, refused = deliver_bulk(
-            queue, raws_there, places[there], dues[there], offsets[there], self._real
-        )
+        places, sizes = units["log_offset"], units["size"].astype(np.int64)
+        sealed, refused = deliver_bulk(queue, self._log, sizes, places, dues, offsets, self._real)
         for number, reason in sorted(refused.items()):
-            offset, place = int(offsets[there][number]), int(places[there][number])
-            self._tell(queue, offset, place, reason, settled, failed)
+            self._tell(queue, int(offsets[number]), int(places[number]), reason, settled, failed)
         return sealed
 
     def _tell(
@@ -173,6 +166,8 @@ class HandOvers:
 
 def _cuts(sizes: npt.NDArray[np.int32]) -> list[int]:
     """Where to cut records of these sizes, so that one hold takes each part."""
+    if int(sizes.sum()) <= HOLD_BYTES_MAX:
+        return [len(sizes)]
     cuts: list[int] = []
     total = 0
     for number, size in enumerate(sizes.tolist()):

@@ -9,7 +9,7 @@ import zlib
 
 import numpy as np
 
-from queues.store.batch import CRC_BYTES, DUE_AT, Entries, Sealed
+from queues.store.batch import CRC_BYTES, DUE_AT, Entries, Sealed, column
 from queues.store.digits import digits_of
 from queues.store.limits import VECTOR_RECORDS_MIN
 
@@ -55,14 +55,14 @@ def _patch_all(data: bytearray, starts_list: list[int], entries: Entries) -> Non
     fields = np.empty((len(starts), 2), ">i8")
     fields[:, 0], fields[:, 1] = entries.queue_offsets, entries.log_offsets
     octets[starts[:, None] + _SIXTEEN] = fields.view(np.uint8).reshape(-1, 16)
-    store_ms = np.frombuffer(_STORE_MS.pack(entries.store_ms[0]), np.uint8)
+    store_ms = np.frombuffer(_STORE_MS.pack(int(entries.store_ms[0])), np.uint8)
     octets[starts[:, None] + _EIGHT] = store_ms
-    if any(entries.delays):
-        level = np.flatnonzero(entries.delays)
-        at = starts[level] + np.array(entries.property_at, np.int64)[level] + DUE_AT
-        octets[at[:, None] + _THIRTEEN] = digits_of(np.array(entries.dues, np.int64)[level], 13)
+    level = np.flatnonzero(entries.delays)
+    if len(level):
+        at = starts[level] + column(entries.property_at)[level] + DUE_AT
+        octets[at[:, None] + _THIRTEEN] = digits_of(column(entries.dues)[level], 13)
     view, crc32 = memoryview(data), zlib.crc32
-    ends = (starts + np.array(entries.sizes, np.int64) - CRC_BYTES).tolist()
+    ends = (starts + column(entries.sizes) - CRC_BYTES).tolist()
     crcs = [crc32(view[start:end]) for start, end in zip(starts_list, ends, strict=True)]
     # The property CRC's ten digits stand in reverse order (RocketMQ).
     digits = digits_of(np.array(crcs, np.int64) & 0x7FFFFFFF, 10)[:, ::-1]

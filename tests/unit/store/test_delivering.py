@@ -65,3 +65,31 @@ def test_a_delivered_message_is_what_was_sent_and_tells_nothing_of_its_waiting(
         assert record.keys == ((f"key{number}",) if number % 5 else ())
         assert record.properties.get("größe") == ("naïve" if number == 7 else None)
         assert not {"REAL_TOPIC", "REAL_QID", "TIMER_OUT_MS"} & record.properties.keys()
+
+
+def test_one_shape_may_be_for_many_queues_of_a_topic(tmp_path: Path) -> None:
+    clock = ManualClock()
+    with Store.open(tmp_path, SETTINGS, clock=clock, disk=UnsyncedDisk()) as store:
+        due_ms = clock.now_ms() + 500
+        sent = [
+            Outgoing(
+                topic="orders", queue_id=number % 16, unique_id=f"018bcfe568007abc8{number:015x}",
+                body=b"%04d" % number, born_ms=due_ms - 9, keys=(f"key{number:04d}",),
+                due_ms=due_ms,
+            )
+            for number in range(400)
+        ]  # fmt: skip
+        store.send(sent)
+        clock.advance(500)
+        store.topic_gate = lambda _, queue_id: "no such queue" if queue_id == 3 else None
+        order = np.random.default_rng(1).permutation(400)
+        done = store.hand_over(TIMER_TOPIC, 0, order)
+        assert done.handed == 375
+        assert sorted(failure.queue_offset for failure in done.failed) == list(range(3, 400, 16))
+        assert {failure.reason for failure in done.failed} == {"no such queue"}
+        for queue_id in range(16):
+            units = store.read_units("orders", queue_id, 0, 400)
+            bodies = [decode_record(raw).body for raw in store.read_records(units) if raw]
+            expected = [b"%04d" % number for number in order.tolist() if number % 16 == queue_id]
+            assert bodies == ([] if queue_id == 3 else expected)
+        assert_sound(store)
