@@ -27,6 +27,7 @@ class Code(Enum):
     MESSAGE_NOT_FOUND = ("message_not_found", 404, "There is no such message")
     TOPIC_NOT_FOUND = ("topic_not_found", 404, "There is no such topic")
     GROUP_NOT_FOUND = ("group_not_found", 404, "There is no such group")
+    OPERATION_NOT_FOUND = ("operation_not_found", 404, "There is no such operation")
     METHOD_NOT_ALLOWED = ("method_not_allowed", 405, "This address has no such method")
     REQUEST_TOO_LARGE = ("request_too_large", 413, "The request is too large")
 
@@ -38,6 +39,9 @@ class Code(Enum):
     NOT_EMPTY = ("not_empty", 409, "Messages still wait there")
     QUEUES_FEWER = ("queues_fewer", 409, "A topic never loses queues")
     GROUP_IN_FLIGHT = ("group_in_flight", 409, "The group has messages in flight")
+    OPERATION_UNFINISHED = ("operation_unfinished", 409, "The operation is not finished yet")
+    OPERATION_FINISHED = ("operation_finished", 409, "The operation is finished already")
+    NOT_UNDOABLE = ("not_undoable", 409, "This cannot be undone")
     PAYLOAD_GONE = ("payload_gone", 410, "The message itself is gone")
     VERSION_MISMATCH = ("version_mismatch", 412, "The message was changed meanwhile")
 

@@ -139,6 +139,9 @@ class Operation(models.Model):
         FAILED = "failed"
         ABORTED = "aborted"
 
+    #: The states that nothing leads out of.
+    FINAL: ClassVar[tuple[str, ...]] = (State.SUCCEEDED, State.FAILED, State.ABORTED)
+
     id = models.CharField(primary_key=True, max_length=32)
     kind = models.CharField(max_length=64)
     state = models.CharField(max_length=16, choices=State.choices, default=State.QUEUED)
@@ -154,9 +157,16 @@ class Operation(models.Model):
     created_at = models.DateTimeField(db_index=True)
     #: When whoever runs it last wrote progress.
     touched_at = models.DateTimeField(null=True, blank=True)
+    #: When it came to its final state.
+    finished_at = models.DateTimeField(null=True, blank=True)
+    #: How often it was taken up since it last got on.
+    claims = models.PositiveIntegerField(default=0)
+    #: The operation that this one takes back, and the one that takes this back; "" for none.
+    undo_of = models.CharField(max_length=32, blank=True, default="")
+    undone_by = models.CharField(max_length=32, blank=True, default="")
 
     class Meta:
-        ordering = ("-created_at",)
+        ordering = ("-created_at", "-id")
 
     def __str__(self) -> str:
         return f"{self.kind} {self.id}"

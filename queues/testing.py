@@ -8,7 +8,7 @@ from queues.store.clock import Clock
 from queues.store.consuming import Consuming
 from queues.store.levels import LevelTable
 from queues.store.waiting import ReadyWatch
-from queues.wires import LoopState, Rules
+from queues.wires import LoopState, OperationRunner, Rules
 
 FORTY_DAYS_MS = 40 * 86_400_000
 
@@ -40,6 +40,7 @@ class OwnWiring:
         self.consuming = Consuming(store, b"a secret of thirty-two bytes, ok")
         self.watch = ReadyWatch(store, store.bell, self.consuming, clock)
         self.schedule = StandingSchedule()
+        self.runners: dict[str, OperationRunner] = {}
         self.rules = Rules(
             levels=levels or store.settings.levels,
             clamp_levels=False,
@@ -71,6 +72,10 @@ class OwnWiring:
     def get_schedule(self) -> StandingSchedule:
         """The loops that the test set."""
         return self.schedule
+
+    def get_runners(self) -> dict[str, OperationRunner]:
+        """The runners that the test registered."""
+        return self.runners
 
     def close(self) -> None:
         """Close what was opened."""

@@ -7,7 +7,7 @@ touches the store (`migrate`, `--help`) opens none.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -62,6 +62,51 @@ class LoopState:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Progress(Protocol):
+    """What a runner tells of its operation, and hears of it.
+
+    Both raise `OperationLeft` when this process stops: the runner lets it pass, and whoever takes
+    the operation up again calls `run` anew.
+    """
+
+    def report(self, done: int, total: int | None = None) -> None:
+        """Say how much is done, as often as is convenient; it is written twice a second."""
+
+    @property
+    def aborted(self) -> bool:
+        """Whether someone asked to stop: the runner then returns what it did so far."""
+
+
+class OperationRunner(Protocol):
+    """Carries operations of one kind out, in a thread of the process that keeps house.
+
+    `run` may be called again for an operation whose process died half-way, so it does nothing
+    twice. A `Problem` that it raises is the operation's error. A runner that can take its work
+    back also has `undo(request, result, progress)`: see `UndoableRunner`.
+    """
+
+    @property
+    def kind(self) -> str:
+        """A noun and a verb, such as `messages.cancel`."""
+
+    @property
+    def at_once(self) -> int:
+        """How many operations of the kind run at the same time; the others queue."""
+
+    def run(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        """Carry it out; returns the operation's result, as JSON values."""
+
+
+@runtime_checkable
+class UndoableRunner(OperationRunner, Protocol):
+    """A runner whose work can be taken back."""
+
+    def undo(
+        self, request: dict[str, Any], result: dict[str, Any], progress: Progress
+    ) -> dict[str, Any]:
+        """Take back what `run` did, also what it did half-way; returns the undoing's result."""
+
+
 class Wiring(Protocol):
     """What the project supplies; a module with these functions will do."""
 
@@ -82,6 +127,9 @@ class Wiring(Protocol):
 
     def get_schedule(self) -> Schedule:
         """What the loops report."""
+
+    def get_runners(self) -> Mapping[str, OperationRunner]:
+        """What carries operations out, by their kind."""
 
 
 class _Plug:

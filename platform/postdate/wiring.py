@@ -9,7 +9,7 @@ import os
 import resource
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -28,10 +28,11 @@ from queues.store.levels import LevelTable
 from queues.store.names import DEAD_LETTER_PREFIX, RETRY_PREFIX, is_system_topic
 from queues.store.settings import Sizes
 from queues.store.waiting import ReadyWatch
-from queues.wires import Rules
+from queues.wires import OperationRunner, Rules
 from scheduler.clockwatch import ClockStep
 from scheduler.groups import Group, Groups, group_names
 from scheduler.housekeeping.duties import store_duties
+from scheduler.housekeeping.operations import Operations, operation_duties
 from scheduler.housekeeping.step import HousekeepingStep
 from scheduler.levels.offsets import DelayOffsets
 from scheduler.levels.step import LevelsStep
@@ -199,6 +200,23 @@ def get_rules() -> Rules:
     return _rules.get()
 
 
+# --- operations
+
+
+def _make_runners() -> dict[str, OperationRunner]:
+    """What carries operations out; a new kind of long work is one more line here."""
+    runners: tuple[OperationRunner, ...] = ()
+    return {runner.kind: runner for runner in runners}
+
+
+_runners = _Once(_make_runners)
+
+
+def get_runners() -> Mapping[str, OperationRunner]:
+    """What carries operations out, by their kind."""
+    return _runners.get()
+
+
 # --- loops
 
 
@@ -257,7 +275,12 @@ def _make_wheel(_name: str) -> Step:
 
 
 def _make_housekeeping(_name: str) -> Step:
-    return HousekeepingStep(store_duties(get_store(), get_consuming(), _offsets.get()))
+    duties = store_duties(get_store(), get_consuming(), _offsets.get())
+    return HousekeepingStep([*operation_duties(_operations.get()), *duties])
+
+
+# They outlive the step: who gave the lease away finishes the operations that it began.
+_operations = _Once(lambda: Operations(get_store(), lease_directory(), get_groups().stopped))
 
 
 _groups = _Once(_make_groups)

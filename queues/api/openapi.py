@@ -23,6 +23,7 @@ _TAGS = {
     "messages": "Messages",
     "parked": "Messages",
     "groups": "Groups",
+    "operations": "Operations",
     "delay-levels": "Schedule",
     "timer-wheel": "Schedule",
     "loops": "Schedule",

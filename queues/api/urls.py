@@ -15,6 +15,7 @@ from queues.api.controlviews import (
 from queues.api.docs import OpenApiView
 from queues.api.listviews import MessagesView, OneParkedView, ParkedView, ReleaseView
 from queues.api.messageviews import DeliverNowView, OneMessageView, RestoreView
+from queues.api.operationviews import AbortView, OneOperationView, OperationsView, UndoView
 from queues.api.sendviews import BatchView, SendView
 
 app_name = "api"
@@ -39,6 +40,10 @@ urlpatterns = [
     path("groups/<str:group>/pause", PauseView.as_view(), name="pause"),
     path("groups/<str:group>/resume", ResumeView.as_view(), name="resume"),
     path("groups/<str:group>/lag", LagView.as_view(), name="lag"),
+    path("operations", OperationsView.as_view(), name="operations"),
+    path("operations/<str:operation_id>", OneOperationView.as_view(), name="operation"),
+    path("operations/<str:operation_id>/abort", AbortView.as_view(), name="abort"),
+    path("operations/<str:operation_id>/undo", UndoView.as_view(), name="undo"),
     path("audit-log", AuditLogView.as_view(), name="audit-log"),
     path("openapi.json", OpenApiView.as_view(), name="openapi"),
 ]

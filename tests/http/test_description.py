@@ -18,6 +18,7 @@ from schemathesis.specs.openapi.checks import (
 
 from postdate.wsgi import application
 from queues.api.openapi import openapi_document
+from queues.services.operations import begin
 
 CHECKS = [
     content_type_conformance,
@@ -39,6 +40,7 @@ def known(api: Any) -> dict[str, str]:
         "topic": "orders",
         "group": "billing",
         "message_id": api.send(delay="1h")["id"],
+        "operation_id": begin("test", {}, by="test", now_ms=api.wiring.clock.now_ms()).id,
     }
 
 
