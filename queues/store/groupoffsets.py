@@ -100,6 +100,17 @@ def _place(name: str, queue: str) -> Place:
     return Place(group, topic, int(queue))
 
 
+def saved_offsets(disk: Disk, root: Path) -> dict[Place, int]:
+    """All that the file says; `ConfigCorrupt` for an unreadable one."""
+    data: Any = load_with_backup(disk, root / "config" / "consumerOffset.json")
+    table: Table = data.get(_TABLE, {}) if isinstance(data, dict) else {}
+    return {
+        _place(name, queue): offset
+        for name, offsets in table.items()
+        for queue, offset in offsets.items()
+    }
+
+
 def cut_groups(disk: Disk, root: Path, end_of: Callable[[Place], int]) -> None:
     """Take the groups back to the ends of their queues, after the machine lost some of the log.
 

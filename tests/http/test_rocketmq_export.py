@@ -1,0 +1,75 @@
+"""`manage.py rocketmq_export`: what was declared and consumed over the API goes along."""
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from queues.store.disk import Disk
+from queues.store.export import freshlog
+from queues.store.inspection.dump import dump_records
+from queues.store.inspection.findings import Report
+from queues.store.inspection.layout import find_layout
+
+
+@pytest.fixture(autouse=True)
+def own_directory(tmp_path: Path, settings: Any, monkeypatch: Any) -> None:
+    config = settings.POSTDATE
+    settings.POSTDATE = config.model_copy(update={"data_dir": tmp_path})
+    monkeypatch.setattr(freshlog, "SEGMENT_BYTES", 1 << 20)
+
+
+def export(target: Path, *more: str) -> tuple[int, str, str]:
+    out, error = StringIO(), StringIO()
+    try:
+        call_command("rocketmq_export", str(target), *more, stdout=out, stderr=error)
+    except SystemExit as stop:
+        return int(stop.code or 0), out.getvalue(), error.getvalue()
+    return 0, out.getvalue(), error.getvalue()
+
+
+def test_topics_groups_offsets_and_messages_go_along(api: Any, tmp_path: Path) -> None:
+    api.put("topics/orders", {"queues": 2})
+    api.group("billing")
+    sent = [api.send(body=f"order {number}", keys=[f"k{number}"]) for number in range(6)]
+    waits = api.send(delay_ms=60_000)
+    told = api.receive(max_messages=3)
+    receipts = [message["receipt"] for message in told]
+    assert api.post("groups/billing/ack", {"receipts": receipts}).status == 200
+    code, out, error = export(tmp_path / "out", "--json", "--broker-name", "b7")
+    assert code == 0, error
+    assert "100 %" in error
+    values = json.loads(out)
+    assert values["kept"] == {"ready": 6, "timed": 1}
+    found = list(dump_records(find_layout(Disk(), tmp_path / "out"), Report()))
+    assert {record["msg_id"] for record in found} == {one["id"] for one in [*sent, waits]}
+    config = tmp_path / "out" / "config"
+    topics = json.loads((config / "topics.json").read_text())["topicConfigTable"]
+    assert topics["orders"]["readQueueNums"] == 2
+    groups = json.loads((config / "subscriptionGroup.json").read_text())
+    assert groups["subscriptionGroupTable"]["billing"]["retryMaxTimes"] == 16
+    offsets = json.loads((config / "consumerOffset.json").read_text())["offsetTable"]
+    assert sum(offsets["orders@billing"].values()) == 3
+    assert "brokerName=b7" in (tmp_path / "out" / "broker.conf").read_text()
+    assert (tmp_path / "out" / "abort").read_bytes() == b""
+
+
+def test_a_directory_in_use_is_refused_with_exit_code_2(api: Any, tmp_path: Path) -> None:
+    api.send()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").touch()
+    code, out, error = export(tmp_path / "out")
+    assert (code, out) == (2, "")
+    assert "empty directory" in error
+
+
+def test_without_a_store_nothing_is_made(tmp_path: Path, settings: Any) -> None:
+    settings.POSTDATE = settings.POSTDATE.model_copy(update={"data_dir": tmp_path / "nowhere"})
+    code, _, error = export(tmp_path / "out")
+    assert code == 2
+    assert "commitlog" in error
+    assert not (tmp_path / "nowhere").exists()
+    assert not (tmp_path / "out").exists()
