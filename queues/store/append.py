@@ -48,6 +48,9 @@ class Written(NamedTuple):
     not_due: tuple[int, ...] = ()
 
 
+# Plain numbers: an enum's member costs more to look up than what is done with it.
+_HOLDER, _HOLDER_PROGRESS = int(Word.HOLDER), int(Word.HOLDER_PROGRESS)
+_NOTE_STATE, _STORE_MS = int(Word.NOTE_STATE), int(Word.STORE_MS)
 #: A hand-over that is later than this counts as late.
 LATE_MS = 100
 
@@ -102,10 +105,10 @@ class Appender:
             self._parts.lock.release()
             raise StoreClosing
         self._holder.held = True
-        control.set(Word.HOLDER, self._process_id)
-        control.set(Word.HOLDER_PROGRESS, control.words[Word.HOLDER_PROGRESS] + 1)
+        control.set(_HOLDER, self._process_id)
+        control.set(_HOLDER_PROGRESS, control.words[_HOLDER_PROGRESS] + 1)
         try:
-            if control.words[Word.NOTE_STATE]:
+            if control.words[_NOTE_STATE]:
                 self.repair()
         except BaseException:
             self.leave()
@@ -115,7 +118,7 @@ class Appender:
         """Let the lock go."""
         self._holder.held = False
         try:
-            self._control.set(Word.HOLDER, 0)
+            self._control.set(_HOLDER, 0)
         finally:
             self._parts.lock.release()
 
@@ -206,10 +209,7 @@ class Appender:
         ends = self._decide_offsets(entries, pieces, store_ms)
         index_file = self._make_room(len(entries.hashes), start, end, ends, store_ms, privileged)
         patch(sealed)
-        control.set(Word.NOTE_START, start)
-        control.set(Word.NOTE_END, end)
-        control.set(Word.NOTE_INDEX_FILE, index_file)
-        control.set(Word.NOTE_INDEX_COUNT, self._parts.index.file(index_file).count)
+        control.note(start, end, index_file, self._parts.index.file(index_file).count)
         control.set(Word.NOTE_STATE, Note.WRITING)
         self._write_pieces(sealed, pieces)
         control.set(Word.NOTE_STATE, Note.WRITTEN)
@@ -239,7 +239,7 @@ class Appender:
 
     def store_ms(self, now_ms: int) -> int:
         """STORETIMESTAMP by this clock reading: a small step back of the clock is hidden."""
-        last_ms = self._control.words[Word.STORE_MS]
+        last_ms = self._control.words[_STORE_MS]
         return last_ms if 0 < last_ms - now_ms <= STEP_BACK_HIDDEN_MS else now_ms
 
     def _decide_offsets(

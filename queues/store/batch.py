@@ -20,6 +20,8 @@ byte   property                             value
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from operator import mul
 from typing import NamedTuple
 
 import numpy as np
@@ -225,13 +227,18 @@ def _few_hashes(
 
 def key_hash(topic: str, key: bytes | bytearray) -> int:
     """The index hash of ``topic#key`` for an ASCII key."""
-    value = _topic_hash(topic)
-    for unit in key:
-        value = value * 31 + unit
-    value &= 0xFFFFFFFF
+    first, powers = _powers_of(len(key))
+    value = (_topic_hash(topic) * first + sum(map(mul, key, powers))) & 0xFFFFFFFF
     if value >= _INT_MIN:
         value = (1 << 32) - value
     return 0 if value == _INT_MIN else value
+
+
+@lru_cache(maxsize=256)
+def _powers_of(length: int) -> tuple[int, tuple[int, ...]]:
+    """31 to the length, and the powers by which the bytes of a key of that length count."""
+    powers = [pow(31, exponent, 1 << 32) for exponent in range(length, -1, -1)]
+    return powers[0], tuple(powers[1:])
 
 
 def _slow(text: str) -> int:

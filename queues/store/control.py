@@ -39,6 +39,7 @@ The invariant: whoever takes the append lock and finds a note repairs that write
 """
 
 import hashlib
+import struct
 import zlib
 from enum import IntEnum
 from pathlib import Path
@@ -94,6 +95,10 @@ class Word(IntEnum):
     INDEX_FILE = 24
 
 
+#: The words of a note but for its state, in one piece.
+_NOTE, _NOTE_AT = struct.Struct("=4q"), Word.NOTE_START * 8
+
+
 class Note(IntEnum):
     """How far the noted write came."""
 
@@ -140,6 +145,10 @@ class Control:
         """The doorbell `name`, one of `BELLS`."""
         return Bell(self.mapped, _BELLS_AT + BELLS[name] * _BELL_BYTES)
 
+    def note(self, start: int, end: int, index_file: int, index_count: int) -> None:
+        """Say where a write will go; it counts from when the note's state is set, next."""
+        self.mapped.put(_NOTE_AT, _NOTE.pack(start, end, index_file, index_count))
+
     def count(self, name: str, more: int = 1) -> None:
         """Add to a counter (under the append lock)."""
         word = _COUNTER_WORD[name]
@@ -154,6 +163,11 @@ class Control:
         word = _progress_word(name)
         self.set(word, process_id)
         self.set(word + 1, self.words[word + 1] + 1)
+
+
+def counter_word(name: str) -> int:
+    """Where a counter lies in the page, in words."""
+    return _COUNTER_WORD[name]
 
 
 def _progress_word(name: str) -> int:

@@ -27,7 +27,7 @@ Example: in a file of 1,000 slots the hash 2,005 belongs to slot 5, bytes 60 to 
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -175,6 +175,39 @@ class IndexFile:
         for slot, head in heads.items():
             self._mapped.put(HEADER_BYTES + slot * SLOT_BYTES, _INT.pack(head))
         self._set_header(begin_ms, end_ms, begin_offset, end_offset, used, number)
+
+    def count_with_room(self, entries: int) -> int:
+        """How many entries there are, counted as `count` does; 0 if none, or no room for more."""
+        (count,) = _INT.unpack_from(self._memory, COUNT_AT)
+        return count if FIRST_COUNT < count <= self._entry_count - entries else 0
+
+    def append_one(self, key_hashes: Sequence[int], log_offset: int, store_ms: int) -> None:
+        """Add the entries of one record: what `append_few` does, straight on.
+
+        The caller saw that the file has entries already, and room for these.
+        """
+        memory, slot_count = self._memory, self._slot_count
+        begin_ms, end_ms, begin_offset, _, used, count = HEADER.unpack_from(memory, 0)
+        seconds = min(max(0, (store_ms - begin_ms) // 1000), _SECONDS_MAX)
+        heads: dict[int, int] = {}
+        number, entries = count, b""
+        for key_hash in key_hashes:
+            slot = HEADER_BYTES + key_hash % slot_count * SLOT_BYTES
+            previous = heads.get(slot)
+            if previous is None:
+                (previous,) = _INT.unpack_from(memory, slot)
+                if not 0 < previous < count:
+                    previous = 0
+                    used += 1
+            entries += _ENTRY.pack(key_hash, log_offset, seconds, previous)
+            heads[slot] = number
+            number += 1
+        put = self._mapped.put
+        put(self._entries_at + count * ENTRY_BYTES, entries)
+        for slot, head in heads.items():
+            put(slot, _INT.pack(head))
+        end_ms = max(end_ms, store_ms)
+        put(0, HEADER.pack(begin_ms, end_ms, begin_offset, log_offset, used, number))
 
     def rewind(self, count: int) -> None:
         """Forget all entries from number ``count`` on, however far their append came.

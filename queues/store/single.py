@@ -13,7 +13,7 @@ import zlib
 
 from queues.store.append import Appender
 from queues.store.batch import CRC_BYTES, DUE_AT, ID_AT, ID_BYTES, Row, key_hash
-from queues.store.control import Note, Word
+from queues.store.control import Note, Word, counter_word
 from queues.store.encode import Encoder
 from queues.store.messages import Kind, Outgoing, Placed
 from queues.store.names import SCHEDULE_TOPIC, TIMER_TOPIC
@@ -22,6 +22,17 @@ from queues.store.parts import Parts
 _OFFSETS = struct.Struct(">qq")
 _STORE_MS = struct.Struct(">q")
 _UNIT = struct.Struct(">qiq")
+# Plain numbers: an enum's member costs more to look up than what is done with it here.
+_COMMITTED, _FAILED, _INDEX_FILE = int(Word.COMMITTED), int(Word.FAILED), int(Word.INDEX_FILE)
+_NOTE_STATE, _STORE_MS_WORD = int(Word.NOTE_STATE), int(Word.STORE_MS)
+_NONE, _WRITING, _WRITTEN = int(Note.NONE), int(Note.WRITING), int(Note.WRITTEN)
+_BYTES_WRITTEN = counter_word("bytes_written")
+#: What a message of each kind counts as.
+_COUNTED: dict[Kind, tuple[int, ...]] = {
+    "I": (counter_word("sent"),),
+    "L": (counter_word("sent"), counter_word("sent_level")),
+    "T": (counter_word("sent"), counter_word("sent_timed")),
+}
 
 
 class SingleSender:
@@ -60,60 +71,47 @@ class SingleSender:
                 bell.ring()
         return placed, placed.log_offset + row[0]
 
-    def _has_room(self, row: Row, start: int, unit: int, entries: int) -> bool:
-        """Whether step 0 has nothing to do."""
-        parts, queue = self._parts, row[2]
-        index_file = self._control.words[Word.INDEX_FILE]
-        return (
-            not self._control.words[Word.FAILED]
-            and parts.log.has_room(start, row[0])
-            and parts.consume_queues.has_room(queue.topic, queue.queue_id, unit + 1)
-            and (not queue.scheduled or parts.table_of(queue).has_room(unit + 1))
-            and index_file > 0
-            and parts.index.file(index_file).room >= entries
-        )
-
     def _write(self, data: bytearray, row: Row, hashes: list[int]) -> Placed | None:
-        parts, control = self._parts, self._control
-        words, put = control.words, control.set
+        parts, words, put = self._parts, self._control.words, self._control.set
         size, property_at, queue, tag, due_ms, delay_ms = row[:6]
-        start, unit = words[Word.COMMITTED], parts.queues.max(queue)
-        if not self._has_room(row, start, unit, len(hashes)):
+        start, unit = words[_COMMITTED], parts.queues.max(queue)
+        table = parts.table_of(queue) if queue.scheduled else None
+        name = words[_INDEX_FILE]
+        index = parts.index.file(name) if name > 0 else None
+        index_count = index.count_with_room(len(hashes)) if index else 0
+        if (
+            index is None
+            or index_count == 0
+            or words[_FAILED]
+            or not parts.log.has_room(start, size)
+            or not parts.consume_queues.has_room(queue.topic, queue.queue_id, unit + 1)
+            or (table is not None and not table.has_room(unit + 1))
+        ):
             return None
         store_ms = self._appender.store_ms(self._clock.now_ms())
         _OFFSETS.pack_into(data, 20, unit, start)
         _STORE_MS.pack_into(data, 56, store_ms)
-        kind: Kind = "T" if queue.scheduled else "I"
+        kind: Kind = "I" if table is None else "T"
         if delay_ms:
             tag = due_ms = store_ms + delay_ms
             data[property_at + DUE_AT : property_at + DUE_AT + 13] = b"%013d" % due_ms
             kind = "L"
         crc = zlib.crc32(memoryview(data)[: size - CRC_BYTES]) & 0x7FFFFFFF
         data[size - 11 : size - 1] = (b"%010d" % crc)[::-1]
-        index = parts.index.file(words[Word.INDEX_FILE])
-        put(Word.NOTE_START, start)
-        put(Word.NOTE_END, start + size)
-        put(Word.NOTE_INDEX_FILE, words[Word.INDEX_FILE])
-        put(Word.NOTE_INDEX_COUNT, index.count)
-        put(Word.NOTE_STATE, Note.WRITING)
+        self._control.note(start, start + size, name, index_count)
+        put(_NOTE_STATE, _WRITING)
         parts.log.write(start, data)
-        put(Word.NOTE_STATE, Note.WRITTEN)
-        parts.consume_queues.write_one(
-            queue.topic, queue.queue_id, unit, _UNIT.pack(start, size, tag)
-        )
-        if queue.scheduled:
-            parts.table_of(queue).add(unit, due_ms, row[6])
-        index.append_few([(key_hash, start, store_ms) for key_hash in hashes])
+        put(_NOTE_STATE, _WRITTEN)
+        unit_bytes = _UNIT.pack(start, size, tag)
+        parts.consume_queues.write_one(queue.topic, queue.queue_id, unit, unit_bytes)
+        if table is not None:
+            table.add(unit, due_ms, row[6])
+        index.append_one(hashes, start, store_ms)
         parts.queues.set_max(queue, unit + 1)
-        put(Word.STORE_MS, store_ms)
-        put(Word.COMMITTED, start + size)
-        put(Word.NOTE_STATE, Note.NONE)
-        self._count(kind, size)
+        put(_STORE_MS_WORD, store_ms)
+        put(_COMMITTED, start + size)
+        put(_NOTE_STATE, _NONE)
+        for word in _COUNTED[kind]:
+            put(word, words[word] + 1)
+        put(_BYTES_WRITTEN, words[_BYTES_WRITTEN] + size)
         return Placed(start, unit, kind, due_ms, store_ms)
-
-    def _count(self, kind: Kind, size: int) -> None:
-        count = self._control.count
-        count("sent")
-        count("bytes_written", size)
-        if kind != "I":
-            count("sent_level" if kind == "L" else "sent_timed")
