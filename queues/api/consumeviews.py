@@ -64,10 +64,11 @@ class ReceiveView(ApiView):
             max_messages=_whole(
                 "max_messages", wanted.max_messages, RECEIVE_MESSAGES_DEFAULT, RECEIVE_MESSAGES_MAX
             ),
-            wait_ms=_milliseconds("wait_seconds", wanted.wait_seconds, 0, 0, RECEIVE_WAIT_S_MAX),
-            lease_ms=_milliseconds(
+            wait_ms=milliseconds("wait_seconds", wanted.wait_seconds, 0, 0, RECEIVE_WAIT_S_MAX),
+            lease_ms=milliseconds(
                 "lease_seconds", wanted.lease_seconds, LEASE_S_DEFAULT, LEASE_S_MIN, LEASE_S_MAX
             ),
+            consumer_id=wanted.consumer_id,
         )
         messages = [_tell(delivery) for delivery in deliveries]
         return answer(ReceiveAnswer(messages=messages, paused=view.paused or UNSET))
@@ -85,10 +86,7 @@ class AckView(ApiView):
     )
     def post(self, call: Call, group: str) -> HttpResponse:
         call.caller.require_group(group)
-        receipts = call.body.receipts
-        if not 1 <= len(receipts) <= RECEIPTS_MAX:
-            detail = f"1 to {RECEIPTS_MAX} receipts."
-            raise Problem(Code.OUT_OF_BOUNDS, detail, pointer="/receipts")
+        receipts = checked_receipts(call.body.receipts)
         outcomes = acknowledge(group=control.get_group(group), receipts=receipts)
         return answer(
             AckAnswer(
@@ -137,7 +135,16 @@ def _whole(field: str, value: int | None, default: int, most: int) -> int:
     return number
 
 
-def _milliseconds(field: str, seconds: float | None, default: int, least: int, most: int) -> int:
+def checked_receipts(receipts: list[str]) -> list[str]:
+    """The receipts of a request, if they are not too many."""
+    if not 1 <= len(receipts) <= RECEIPTS_MAX:
+        detail = f"1 to {RECEIPTS_MAX} receipts."
+        raise Problem(Code.OUT_OF_BOUNDS, detail, pointer="/receipts")
+    return receipts
+
+
+def milliseconds(field: str, seconds: float | None, default: int, least: int, most: int) -> int:
+    """A number of seconds in its bounds, as milliseconds."""
     number = default if seconds is None else seconds
     if not least <= number <= most:
         detail = f"It is {least} to {most} seconds."

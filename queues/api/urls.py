@@ -13,6 +13,7 @@ from queues.api.controlviews import (
     TopicsView,
 )
 from queues.api.docs import OpenApiView
+from queues.api.leaseviews import ExtendView, LeasesView, ReleaseLeaseView
 from queues.api.listviews import MessagesView, OneParkedView, ParkedView, ReleaseView
 from queues.api.messageviews import DeliverNowView, OneMessageView, RestoreView
 from queues.api.operationviews import AbortView, OneOperationView, OperationsView, UndoView
@@ -26,6 +27,8 @@ urlpatterns = [
     path("topics/<str:topic>/messages/batch", BatchView.as_view(), name="batch"),
     path("groups/<str:group>/receive", ReceiveView.as_view(), name="receive"),
     path("groups/<str:group>/ack", AckView.as_view(), name="ack"),
+    path("groups/<str:group>/extend", ExtendView.as_view(), name="extend"),
+    path("groups/<str:group>/release", ReleaseLeaseView.as_view(), name="release-lease"),
     path("messages/<str:message_id>", OneMessageView.as_view(), name="message"),
     path("messages/<str:message_id>/restore", RestoreView.as_view(), name="restore"),
     path("messages/<str:message_id>/deliver-now", DeliverNowView.as_view(), name="deliver-now"),
@@ -39,6 +42,7 @@ urlpatterns = [
     path("groups/<str:group>", OneGroupView.as_view(), name="group"),
     path("groups/<str:group>/pause", PauseView.as_view(), name="pause"),
     path("groups/<str:group>/resume", ResumeView.as_view(), name="resume"),
+    path("groups/<str:group>/leases", LeasesView.as_view(), name="leases"),
     path("groups/<str:group>/lag", LagView.as_view(), name="lag"),
     path("operations", OperationsView.as_view(), name="operations"),
     path("operations/<str:operation_id>", OneOperationView.as_view(), name="operation"),

@@ -1,4 +1,4 @@
-"""Receiving: a group's consumers lease messages, and acknowledge them.
+"""Receiving: consumers lease messages, hold them longer, give them back, acknowledge them.
 
 A poll that finds nothing sleeps on the watch and is woken when its group has something; nothing is
 asked over and over. However many polls wait, other requests keep threads of their own: above the
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from queues import wires
 from queues.selectors.control import GroupView, get_group
 from queues.store.consuming import Delivery
+from queues.store.leases import Extended
 
 
 class _Waiting:
@@ -21,7 +22,14 @@ class _Waiting:
     mutex = threading.Lock()
 
 
-def receive(*, group: GroupView, max_messages: int, wait_ms: int, lease_ms: int) -> list[Delivery]:
+def receive(
+    *,
+    group: GroupView,
+    max_messages: int,
+    wait_ms: int,
+    lease_ms: int,
+    consumer_id: str | None = None,
+) -> list[Delivery]:
     """Lease what is ready; with nothing there, wait for it."""
     wiring = wires.wiring()
     clock, watch = wiring.get_clock(), wiring.get_watch()
@@ -33,6 +41,7 @@ def receive(*, group: GroupView, max_messages: int, wait_ms: int, lease_ms: int)
             max_messages=max_messages,
             lease_ms=lease_ms,
             now_ms=clock.now_ms(),
+            consumer_id=consumer_id,
         )
         if received.deliveries:
             if received.more:
@@ -52,6 +61,24 @@ def acknowledge(*, group: GroupView, receipts: Sequence[str]) -> Sequence[str]:
     """`acked`, `expired` or `invalid` for each receipt, in order."""
     wiring = wires.wiring()
     return wiring.get_consuming().ack(group.name, receipts, wiring.get_clock().now_ms())
+
+
+def extend(*, group: GroupView, receipts: Sequence[str], lease_ms: int) -> list[Extended]:
+    """Let leases end so long from now; the receipts shown are void then."""
+    wiring = wires.wiring()
+    now_ms = wiring.get_clock().now_ms()
+    leases = wiring.get_consuming().leases
+    return leases.extend(group.name, receipts, lease_ms=lease_ms, now_ms=now_ms)
+
+
+def release(*, group: GroupView, receipts: Sequence[str]) -> Sequence[str]:
+    """Give messages back, ready at once: `released`, `expired` or `invalid` for each receipt."""
+    wiring = wires.wiring()
+    outcomes = wiring.get_consuming().leases.release(group.name, receipts)
+    given = outcomes.count("released")
+    if given:
+        wiring.get_watch().wake(group.name, given)
+    return outcomes
 
 
 @contextmanager

@@ -16,13 +16,16 @@ from itertools import repeat
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
+from queues.store.consumers import ConsumerNames
 from queues.store.deliveries import Delivery, Outlook, Received, Subscription
 from queues.store.disk import Disk
 from queues.store.errors import LedgerBusy
 from queues.store.groupoffsets import GroupOffsets
 from queues.store.handout import Ask, QueueReader, Taken, hand_out
 from queues.store.lag import QueueLag, measure_lag
+from queues.store.leases import LeaseKeeping
 from queues.store.ledger import Ledger
+from queues.store.ledgerentries import attempt_of
 from queues.store.ledgerheader import Header
 from queues.store.ledgers import Ledgers, Place
 from queues.store.limits import LEASE_MS_MAX, LEASES_MAX, LEDGER_WAIT_S, RECEIVE_BYTES_MAX
@@ -64,6 +67,7 @@ class _Request:
     bytes_max: int
     until_ms: int
     now_ms: int
+    consumer: int = 0
     received: Received = field(default_factory=Received)
     #: The last queue that gave something.
     last_turn: int | None = None
@@ -82,6 +86,7 @@ class _Request:
             bytes_max=self.bytes_max,
             until_ms=self.until_ms,
             now_ms=self.now_ms,
+            consumer=self.consumer,
         )
 
 
@@ -94,6 +99,9 @@ class Consuming:
         self._receipts = Receipts(secret)
         self._ledgers = Ledgers(store.disk, store.root / "postdate" / "ledger")
         self._offsets = GroupOffsets(store.disk, store.root)
+        self._consumers = ConsumerNames(store.disk, store.root / "postdate" / "consumers")
+        #: Leases of their holders: extend, release, list.
+        self.leases = LeaseKeeping(self._ledgers, self._receipts, self._consumers)
         self._turns: dict[str, int] = {}
 
     # ---- groups
@@ -132,11 +140,13 @@ class Consuming:
         lease_ms: int,
         now_ms: int,
         bytes_max: int = RECEIVE_BYTES_MAX,
+        consumer_id: str | None = None,
     ) -> Received:
         """Lease up to `max_messages` ready messages to the caller, queues taking turns."""
         assert max_messages > 0
         assert 0 < lease_ms <= LEASE_MS_MAX
-        request = _Request(max_messages, bytes_max, now_ms + lease_ms, now_ms)
+        consumer = self._consumers.number_of(group, consumer_id)
+        request = _Request(max_messages, bytes_max, now_ms + lease_ms, now_ms, consumer)
         stops = self._in_turn(group, subscriptions)
         busy = [stop for stop in stops if not self._take(stop, request, 0.0)]
         if busy and not request.received.deliveries:
@@ -188,10 +198,11 @@ class Consuming:
             queue_id,
             epoch=epoch,
             offsets=taken.offsets,
-            attempts=taken.attempts,
+            bouts=taken.bouts,
             until_ms=until_ms,
         )
-        columns = taken.records, repeat(topic), repeat(queue_id), taken.offsets, taken.attempts
+        attempts = map(attempt_of, taken.bouts)
+        columns = taken.records, repeat(topic), repeat(queue_id), taken.offsets, attempts
         rows = zip(*columns, receipts, repeat(until_ms), strict=False)
         return map(tuple.__new__, repeat(Delivery), rows)  # As `Delivery._make`, but quicker.
 

@@ -17,12 +17,16 @@ import numpy.typing as npt
 
 from queues.store.ledger import Ledger
 from queues.store.ledgerentries import (
-    ATTEMPT_MAX,
     State,
     Words,
+    attempt_of,
     attempts,
+    bout_of,
+    bouts,
+    lease_details,
     lease_word,
-    lease_words,
+    next_lease,
+    next_leases,
     states,
 )
 from queues.store.limits import LEASES_MAX, RECEIVE_UNITS_MAX
@@ -77,6 +81,8 @@ class Ask:
     #: When the leases end, wall time in ms.
     until_ms: int
     now_ms: int
+    #: The number of the consumer that asks; 0 for one without a name.
+    consumer: int = 0
 
 
 @dataclass(slots=True)
@@ -84,7 +90,8 @@ class Taken:
     """What one queue gave."""
 
     offsets: list[int] = field(default_factory=list)
-    attempts: list[int] = field(default_factory=list)
+    #: Attempt and turn of each, as its receipt names them.
+    bouts: list[int] = field(default_factory=list)
     records: list[bytes] = field(default_factory=list)
     bytes_taken: int = 0
     #: Units that were looked at.
@@ -121,6 +128,7 @@ class _HandOut:
         self.taken = Taken()
         self._ledger, self._reader, self._ask = ledger, reader, ask
         self._header = ledger.live()
+        self._details = lease_details(ask.until_ms - ask.now_ms, ask.consumer)
 
     def _wanted(self) -> int:
         """How many more may be taken."""
@@ -148,7 +156,7 @@ class _HandOut:
                 ready = ready[:wanted]
             units = self._read_units(first + int(ready[0]), int(ready[-1] - ready[0]) + 1)
             ready = ready[: int(np.searchsorted(ready, ready[0] + len(units)))]
-            settled = self._take(first + ready, units[ready - ready[:1]], attempts(words[ready]))
+            settled = self._take(first + ready, units[ready - ready[:1]], words[ready])
             header.again -= settled
             if not settled:
                 break
@@ -176,7 +184,10 @@ class _HandOut:
         return units
 
     def _take(self, offsets: Words, units: npt.NDArray[np.void], before: Words) -> int:
-        """Decide on a leading part of the candidates, which are ascending; return how many."""
+        """Decide on a leading part of the candidates, which are ascending; return how many.
+
+        `before` are their lease words.
+        """
         if len(units) == 1:
             return self._take_one(int(offsets[0]), units, int(before[0]))
         matching = np.flatnonzero(self._ask.tags.may_match(units["tags_code"]))
@@ -186,12 +197,12 @@ class _HandOut:
             return 0
         words = np.full(settled, lease_word(State.FILTERED))
         leased = self._read(chosen, units, words)
-        words[leased] = lease_words(State.LEASED, before[leased] + 1, self._ask.until_ms)
+        words[leased] = next_leases(before[leased], self._ask.until_ms)
         self._write(offsets[:settled], words, leased)
         self.taken.examined += settled
         self.taken.offsets += offsets[leased].tolist()
-        self.taken.attempts += attempts(words[leased]).tolist()
-        self._header.redelivered += int(np.count_nonzero(before[leased]))
+        self.taken.bouts += bouts(words[leased]).tolist()
+        self._header.redelivered += int(np.count_nonzero(attempts(before[leased])))
         return settled
 
     def _take_one(self, offset: int, unit: npt.NDArray[np.void], before: int) -> int:
@@ -205,12 +216,13 @@ class _HandOut:
             (record,) = self._reader.read_records(unit)
             state = State.DAMAGED if record is None else State.LEASED
         if record is not None and ask.tags.matches(record):
-            self._ledger.put_one(offset, lease_word(State.LEASED, before + 1, ask.until_ms))
+            word = next_lease(before, ask.until_ms)
+            self._ledger.put_one(offset, word, self._details)
             header.leased += 1
-            header.redelivered += before > 0
+            header.redelivered += attempt_of(bout_of(word)) > 1
             header.expires_by(ask.until_ms)
             taken.offsets.append(offset)
-            taken.attempts.append(min(before + 1, ATTEMPT_MAX))
+            taken.bouts.append(bout_of(word))
             taken.records.append(record)
             taken.bytes_taken += len(record)
             return 1
@@ -260,7 +272,9 @@ class _HandOut:
             unwritten = int(leased[0]) if len(leased) else len(offsets)
             header.raise_floor(header.floor + unwritten)
         if unwritten < len(offsets):
-            self._ledger.put(offsets[unwritten:], words[unwritten:])
+            chains = np.zeros(len(words), np.int64)
+            chains[leased] = self._details
+            self._ledger.put(offsets[unwritten:], words[unwritten:], chains[unwritten:])
         if len(leased):
             header.leased += len(leased)
             header.expires_by(self._ask.until_ms)

@@ -18,6 +18,7 @@ Power loss may take the writes of the last second, each entry by itself: acks th
 Example: with floor 5 and cursor 9, offsets 0 to 4 are settled, 5 is open, 9 is handed out next.
 """
 
+import struct
 import threading
 from itertools import pairwise
 from pathlib import Path
@@ -40,6 +41,7 @@ from queues.store.ledgerheader import (
 )
 from queues.store.limits import LEDGER_KEPT_ENTRIES, LEDGER_SCAN_ENTRIES
 
+_ENTRY = struct.Struct("=qq")
 _PAUSE_S, _PAUSE_MAX_S = 0.0002, 0.005
 #: Entries between two offsets that are cheaper read than asked for apart.
 _GAP_ENTRIES = 256
@@ -218,6 +220,17 @@ class Ledger:
         missing = count * ENTRY_BYTES - len(data)
         return np.frombuffer(data + bytes(missing) if missing else data, dtype=np.int64)[::2]
 
+    def entries(self, first: int, count: int) -> Words:
+        """Both words of `count` offsets from `first` on, one row an offset."""
+        data = self._file.pread(count * ENTRY_BYTES, _entry_at(first))
+        data += bytes(count * ENTRY_BYTES - len(data))
+        return np.frombuffer(data, dtype=np.int64).reshape(-1, 2)
+
+    def entry(self, offset: int) -> tuple[int, int]:
+        """Both words of one offset."""
+        lease, chain = self.entries(offset, 1)[0].tolist()
+        return lease, chain
+
     def word(self, offset: int) -> int:
         """The lease word of one offset."""
         data = self._file.pread(8, _entry_at(offset))
@@ -234,20 +247,20 @@ class Ledger:
             found[start:stop] = near[offsets[start:stop] - first]
         return found
 
-    def put(self, offsets: Words, words: Words) -> None:
-        """Write the lease words of ascending, distinct offsets, one write a run."""
+    def put(self, offsets: Words, words: Words, chains: Words | int = 0) -> None:
+        """Write the words of ascending, distinct offsets, one write a run."""
         self._begin()
-        entries = np.zeros((len(offsets), 2), dtype=np.int64)
-        entries[:, 0] = words
+        entries = np.empty((len(offsets), 2), dtype=np.int64)
+        entries[:, 0], entries[:, 1] = words, chains
         data = entries.tobytes()
         for start, stop in split_runs(offsets):
             run = data[start * ENTRY_BYTES : stop * ENTRY_BYTES]
             self._file.pwrite(run, _entry_at(int(offsets[start])))
 
-    def put_one(self, offset: int, word: int) -> None:
-        """Write one lease word."""
+    def put_one(self, offset: int, word: int, chain: int = 0) -> None:
+        """Write one entry."""
         self._begin()
-        self._file.pwrite(word.to_bytes(8, "little") + bytes(8), _entry_at(offset))
+        self._file.pwrite(_ENTRY.pack(word, chain), _entry_at(offset))
 
     def _begin(self) -> None:
         if self._changing:

@@ -45,6 +45,23 @@ class Ledgers:
         finally:
             self._leave(place)
 
+    @contextmanager
+    def hold(self, place: Place) -> Iterator[Ledger | None]:
+        """The live ledger of a place with its lock held; None if there is none.
+
+        Raises `LedgerBusy` if another keeps it for long.
+        """
+        if not self.exists(place):
+            yield None
+            return
+        with self.use(place) as ledger:
+            if not ledger.try_hold(LEDGER_WAIT_S):
+                raise LedgerBusy(**place._asdict())
+            try:
+                yield None if ledger.header is None else ledger
+            finally:
+                ledger.release()
+
     def _enter(self, place: Place) -> Ledger:
         with self._mutex:
             ledger = self._open.get(place)

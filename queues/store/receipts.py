@@ -8,10 +8,10 @@ byte   field      meaning
 =====  =========  =============================================================================
 0      code       16 bytes: the authentication code
 16     version    2 bytes, native as all below: 1
-18     attempt    2 bytes
+18     bout       2 bytes: attempt and turn
 20     queue_id   4 bytes
 24     epoch      8 bytes: the ledger's; another one after a reset
-32     until_ms   8 bytes: the end of the lease; an extension changes it
+32     until_ms   8 bytes: the end of the lease
 40     topic      UTF-8, padded with NUL to a multiple of 3
 -8     offset     the last 8 bytes
 =====  =========  =============================================================================
@@ -55,7 +55,8 @@ class Shown:
     #: Where each stands in the request.
     positions: list[int] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
-    attempts: list[int] = field(default_factory=list)
+    #: Attempt and turn; see `ledgerentries`.
+    bouts: list[int] = field(default_factory=list)
     epochs: list[int] = field(default_factory=list)
     untils_ms: list[int] = field(default_factory=list)
 
@@ -77,7 +78,7 @@ class Receipts:
         *,
         epoch: int,
         offsets: Sequence[int],
-        attempts: Sequence[int],
+        bouts: Sequence[int],
         until_ms: int,
     ) -> list[str]:
         """The receipts of messages of one queue that were leased together."""
@@ -87,15 +88,15 @@ class Receipts:
         commons: dict[int, bytes] = {}
         blocks: dict[tuple[int, int], list[bytes]] = {}
         rows = []
-        for offset, attempt in zip(offsets, attempts, strict=True):
-            common = commons.get(attempt)
+        for offset, bout in zip(offsets, bouts, strict=True):
+            common = commons.get(bout)
             if common is None:
-                common = _COMMON.pack(VERSION, attempt, queue_id, epoch, until_ms) + padded
-                commons[attempt] = common
-            block = blocks.get((attempt, offset >> _BLOCK_BITS))
+                common = _COMMON.pack(VERSION, bout, queue_id, epoch, until_ms) + padded
+                commons[bout] = common
+            block = blocks.get((bout, offset >> _BLOCK_BITS))
             if block is None:
                 block = _codes(key, common, offset >> _BLOCK_BITS)
-                blocks[attempt, offset >> _BLOCK_BITS] = block
+                blocks[bout, offset >> _BLOCK_BITS] = block
             rows.append(pack(block[offset & _IN_BLOCK], common, offset))
         text = base64.urlsafe_b64encode(b"".join(rows)).decode()
         size = (_BARE_BYTES + len(padded)) // 3 * 4
@@ -127,7 +128,7 @@ def _by_queue(genuine: dict[bytes, list[tuple[int, int]]]) -> list[Shown]:
     """Put together what is of one queue."""
     queues: dict[tuple[str, int], Shown] = {}
     for common, rows in genuine.items():
-        version, attempt, queue_id, epoch, until_ms = _COMMON.unpack_from(common)
+        version, bout, queue_id, epoch, until_ms = _COMMON.unpack_from(common)
         if version != VERSION:
             continue
         topic = common[_COMMON.size :].rstrip(_PADDING).decode()
@@ -135,7 +136,7 @@ def _by_queue(genuine: dict[bytes, list[tuple[int, int]]]) -> list[Shown]:
         positions, offsets = zip(*rows, strict=True)
         shown.positions.extend(positions)
         shown.offsets.extend(offsets)
-        shown.attempts.extend([attempt] * len(rows))
+        shown.bouts.extend([bout] * len(rows))
         shown.epochs.extend([epoch] * len(rows))
         shown.untils_ms.extend([until_ms] * len(rows))
     return list(queues.values())

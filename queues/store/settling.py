@@ -16,6 +16,8 @@ from queues.store.ledgerentries import (
     State,
     Words,
     attempts,
+    bout_word,
+    bouts,
     lease_word,
     lease_words,
     states,
@@ -45,7 +47,7 @@ def settle_acks(ledger: Ledger, shown: Shown, now_ms: int) -> list[bool]:
         words = ledger.words_of(offsets)[places]
     state = states(words)
     current = (np.array(shown.epochs) == header.epoch) & (given < header.cursor)
-    same = (attempts(words) == shown.attempts) & (untils(words) == until_ms) & current
+    same = (bouts(words) == shown.bouts) & (untils(words) == until_ms) & current
     fresh = same & (state == State.LEASED)
     if fresh.any():
         settled, acked_words = given[fresh], with_state(words[fresh], State.ACKED)
@@ -61,18 +63,18 @@ def settle_acks(ledger: Ledger, shown: Shown, now_ms: int) -> list[bool]:
 
 def _settle_one_ack(ledger: Ledger, shown: Shown, now_ms: int) -> bool:
     header = ledger.live()
-    offset, until_ms, attempt = shown.offsets[0], shown.untils_ms[0], shown.attempts[0]
+    offset, until_ms, bout = shown.offsets[0], shown.untils_ms[0], shown.bouts[0]
     if shown.epochs[0] != header.epoch or offset >= header.cursor:
         return False
     word = ledger.word(offset)
     if word == 0:
         # Its entry was given back: settled long ago, by this lease if it has not even run out.
         return offset < header.floor and until_ms > now_ms
-    if word == lease_word(State.LEASED, attempt, until_ms):
-        ledger.put_one(offset, lease_word(State.ACKED, attempt, until_ms))
+    if word == bout_word(State.LEASED, bout, until_ms):
+        ledger.put_one(offset, bout_word(State.ACKED, bout, until_ms))
         _note_acks(ledger, offset, 1)
         return True
-    return word == lease_word(State.ACKED, attempt, until_ms)
+    return word == bout_word(State.ACKED, bout, until_ms)
 
 
 def _note_acks(ledger: Ledger, first: int, count: int) -> None:

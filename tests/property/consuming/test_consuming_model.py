@@ -40,6 +40,10 @@ class Message:
     until_ms: int = 0
     #: How many processes died since that may each have leased it once more.
     maybe_more: int = 0
+    #: What settles it; None without a lease.
+    receipt: str | None = None
+    #: When the attempt began.
+    started_ms: int = 0
 
 
 class ConsumingMachine(RuleBasedStateMachine):
@@ -137,6 +141,7 @@ class ConsumingMachine(RuleBasedStateMachine):
         assert self.is_ready(key)
         assert 1 <= delivery.attempt - message.attempt <= 1 + message.maybe_more
         message.attempt, message.until_ms = delivery.attempt, delivery.lease_expires_ms
+        message.receipt, message.started_ms = delivery.receipt, self.now_ms
         message.maybe_more = 0
 
     @rule(process=st.integers(0, 1), one=shown)
@@ -151,16 +156,61 @@ class ConsumingMachine(RuleBasedStateMachine):
         outcomes = process.ack("g", [delivery.receipt for _, delivery in some], self.now_ms)
         for (life, delivery), outcome in zip(some, outcomes, strict=True):
             message = self.messages[delivery.queue_id, delivery.queue_offset]
-            now_held = message.attempt, message.until_ms
-            current = life == self.life
-            current &= (delivery.attempt, delivery.lease_expires_ms) == now_held
-            if not current:
+            if life != self.life or delivery.receipt != message.receipt:
                 assert outcome == "expired"
             elif message.acked or self.now_ms < message.until_ms:
                 assert outcome == "acked"
             else:
                 assert outcome in {"acked", "expired"}, "late: has anybody acted on its expiry?"
             message.acked |= outcome == "acked"
+
+    @rule(target=shown, process=st.integers(0, 1), one=shown, lease_ms=st.integers(1, 3 * LEASE_MS))
+    def extend(self, process: int, one: tuple[int, Delivery], lease_ms: int):  # type: ignore[no-untyped-def]
+        life, delivery = one
+        message = self.messages[delivery.queue_id, delivery.queue_offset]
+        (extended,) = self.processes[process].leases.extend(
+            "g", [delivery.receipt], lease_ms=lease_ms, now_ms=self.now_ms
+        )
+        current = life == self.life and delivery.receipt == message.receipt and not message.acked
+        if not current:
+            assert extended.outcome == "expired"
+        elif self.now_ms < message.until_ms:
+            assert extended.outcome == "extended", "a late one: has anybody acted on its expiry?"
+        if extended.new_receipt is None or extended.until_ms is None:
+            return multiple()
+        assert extended.until_ms == self.now_ms + lease_ms
+        assert extended.new_receipt != message.receipt
+        message.receipt, message.until_ms = extended.new_receipt, extended.until_ms
+        longer = delivery._replace(receipt=extended.new_receipt, lease_expires_ms=extended.until_ms)
+        return multiple((life, longer))
+
+    @rule(process=st.integers(0, 1), one=shown)
+    def release(self, process: int, one: tuple[int, Delivery]) -> None:
+        life, delivery = one
+        message = self.messages[delivery.queue_id, delivery.queue_offset]
+        (outcome,) = self.processes[process].leases.release("g", [delivery.receipt])
+        current = life == self.life and delivery.receipt == message.receipt and not message.acked
+        if not current:
+            assert outcome == "expired"
+        elif self.now_ms < message.until_ms:
+            assert outcome == "released"
+        if outcome == "released":
+            message.attempt -= 1
+            message.receipt, message.until_ms = None, 0
+
+    @rule()
+    def compare_the_leases(self) -> None:
+        listed = {
+            (lease.place.queue_id, lease.queue_offset): (lease.attempt, lease.until_ms)
+            for lease in self.processes[1].leases.held("g", self.now_ms)
+        }
+        held = {
+            key: (message.attempt, message.until_ms)
+            for key, message in self.messages.items()
+            if message.until_ms > self.now_ms and not message.acked
+        }
+        assert held.items() <= listed.items()
+        assert len(listed) - len(held) <= sum(one.maybe_more for one in self.messages.values())
 
     @rule(process=st.integers(0, 1), step_ms=st.sampled_from((1, LEASE_MS // 2, LEASE_MS)))
     def keep_house(self, process: int, step_ms: int) -> None:
@@ -175,6 +225,7 @@ class ConsumingMachine(RuleBasedStateMachine):
         for message in self.messages.values():
             message.acked = False
             message.attempt = message.until_ms = message.maybe_more = 0
+            message.receipt = None
 
     @rule()
     def compare_the_lag(self) -> None:

@@ -10,7 +10,7 @@ from queues.store.consuming import Consuming, Subscription
 from queues.store.disk import Disk
 from queues.store.errors import LedgerBusy, StoreVersionUnknown
 from queues.store.ledger import Ledger
-from queues.store.ledgerentries import ENTRY_BYTES, State, lease_word
+from queues.store.ledgerentries import ENTRY_BYTES, State, lease_details, lease_word
 from queues.store.ledgerheader import ENTRIES_AT, HEADER_BYTES, decode_header
 from tests.support.ledgerchecks import assert_ledgers_sound
 from tests.support.queuesinmemory import QueuesInMemory
@@ -47,7 +47,8 @@ def test_the_worked_example_of_an_entry_holds(queues):
     data = ledger_path(queues).read_bytes()
     entry = int.from_bytes(data[4208:4216], "little")
     assert entry == (NOW + LEASE) | 1 << 44 | State.LEASED << 54
-    assert data[4216:4224] == bytes(8)
+    chain = int.from_bytes(data[4216:4224], "little", signed=True)
+    assert chain == lease_details(held_ms=LEASE, consumer=0)
     assert ENTRIES_AT + 7 * ENTRY_BYTES == 4208
 
 

@@ -14,7 +14,7 @@ UNTIL = 1_700_000_060_000
 def sealed(receipts: Receipts, *, group: str = "g", topic: str = "orders", count: int = 40):
     offsets = list(range(1_000, 1_000 + count))
     return receipts.seal(
-        group, topic, 3, epoch=77, offsets=offsets, attempts=[2] * count, until_ms=UNTIL
+        group, topic, 3, epoch=77, offsets=offsets, bouts=[2] * count, until_ms=UNTIL
     )
 
 
