@@ -63,10 +63,15 @@ class Code(Enum):
     DELAY_OUT_OF_RANGE = ("delay_out_of_range", 422, "The delay is out of range")
     QUEUE_UNKNOWN = ("queue_unknown", 422, "The topic has no such queue")
     QUEUE_CONFLICT = ("queue_conflict", 422, "Both a queue and a sharding key are given")
-    IDEMPOTENCY_UNSUPPORTED = (
-        "idempotency_unsupported",
+    IDEMPOTENCY_KEY_INVALID = (
+        "idempotency_key_invalid",
         422,
-        "Idempotency keys are not supported yet",
+        "The idempotency key is not allowed",
+    )
+    IDEMPOTENCY_KEY_REUSED = (
+        "idempotency_key_reused",
+        422,
+        "The idempotency key was used for another message",
     )
     MODE_UNSUPPORTED = ("mode_unsupported", 422, "This kind of group is not supported yet")
     FILTER_UNSUPPORTED = ("filter_unsupported", 422, "This filter is not supported")

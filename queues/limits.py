@@ -31,6 +31,8 @@ TOPIC_NAME_MAX, GROUP_NAME_MAX = 127, 110
 #: A tag or key is one property value; long ones belong into the body.
 TAG_CHARACTERS_MAX, KEY_CHARACTERS_MAX = 255, 255
 SHARDING_KEY_CHARACTERS_MAX = 255
+#: RFC drafts and others agree on 255.
+IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
 #: All keys of a message together, so that they and the user's properties fit one record (32 KiB).
 KEYS_BYTES_MAX = 8192
 CONSUMER_ID_CHARACTERS_MAX = 255

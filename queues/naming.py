@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from queues.codes import Code
 from queues.limits import (
     GROUP_NAME_MAX,
+    IDEMPOTENCY_KEY_CHARACTERS_MAX,
     KEY_CHARACTERS_MAX,
     KEYS_BYTES_MAX,
     SHARDING_KEY_CHARACTERS_MAX,
@@ -84,6 +85,18 @@ def check_sharding_key(key: str) -> None:
     if not 0 < len(key) <= SHARDING_KEY_CHARACTERS_MAX or _SEPARATORS.search(key):
         detail = f"A sharding key has 1 to {SHARDING_KEY_CHARACTERS_MAX} characters."
         raise Problem(Code.KEY_INVALID, detail, pointer="/sharding_key")
+
+
+def check_idempotency_key(key: str, pointer: str) -> None:
+    """Raise `idempotency_key_invalid` for a key that a header could not carry."""
+    if not 0 < len(key) <= IDEMPOTENCY_KEY_CHARACTERS_MAX or not (
+        key.isascii() and key.isprintable() and key == key.strip()
+    ):
+        detail = (
+            f"An idempotency key has 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII "
+            "characters, no space at either end."
+        )
+        raise Problem(Code.IDEMPOTENCY_KEY_INVALID, detail, pointer=pointer)
 
 
 def check_properties(properties: Mapping[str, str]) -> None:

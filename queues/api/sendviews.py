@@ -22,12 +22,13 @@ from queues.api.views import ApiView
 from queues.codes import Code
 from queues.limits import BATCH_MESSAGES_MAX
 from queues.moments import format_moment
+from queues.naming import check_idempotency_key
 from queues.problems import Problem
 from queues.selectors.control import TopicView
 from queues.services.delays import AT_ONCE, resolve_delay
-from queues.services.sending import compose, place
+from queues.services.sending import compose, key_of, once, place, place_once, reused
 from queues.services.topics import topic_for_send
-from queues.store import Outgoing, Placed
+from queues.store import Once, Outgoing, Placed, Repeat
 
 _CODES = (
     Code.BODY_REQUIRED,
@@ -47,29 +48,87 @@ _CODES = (
     Code.DELAY_OUT_OF_RANGE,
     Code.QUEUE_UNKNOWN,
     Code.QUEUE_CONFLICT,
-    Code.IDEMPOTENCY_UNSUPPORTED,
+    Code.IDEMPOTENCY_KEY_INVALID,
+    Code.IDEMPOTENCY_KEY_REUSED,
     Code.STORE_FULL,
     Code.STORE_CLOSING,
     Code.STORE_FAILED,
 )
 
 
+_HEADER, _FIELD = "Idempotency-Key", "/idempotency_key"
+_IDEMPOTENCY_KEY = {
+    _HEADER: "Chosen by the client: a repeat within 24 h with the same key and payload stores "
+    "nothing and is answered as the first was, with `Idempotency-Replayed: true`."
+}
+
+
 class SendView(ApiView):
     """`/topics/{topic}/messages`."""
 
     @endpoint(
-        "Send a message", scopes=(SEND,), takes=SendRequest, gives={201: SentMessage}, codes=_CODES
-    )
+        "Send a message", scopes=(SEND,), takes=SendRequest, gives={201: SentMessage},
+        codes=_CODES, headers=_IDEMPOTENCY_KEY,
+    )  # fmt: skip
     def post(self, call: Call, topic: str) -> HttpResponse:
-        if "HTTP_IDEMPOTENCY_KEY" in call.request.META:
-            raise _no_idempotency("Idempotency-Key")
         call.caller.require_topic(topic)
         target = topic_for_send(topic)
         unique_id = wires.wiring().get_store().new_id(target.name, call.now_ms)
         message = _message(call.body, target, unique_id, call)
+        if call.body.idempotency_key is not None or "HTTP_IDEMPOTENCY_KEY" in call.request.META:
+            return _send_once(call, target, message)
         (placed,) = place([message])
-        headers = {"Location": f"/api/v1/messages/{unique_id}", "ETag": '"1"'}
-        return answer(_tell(message, placed), status=201, headers=headers)
+        return answer(_tell(message, placed), status=201, headers=_headers(unique_id))
+
+
+def _headers(message_id: str) -> dict[str, str]:
+    return {"Location": f"/api/v1/messages/{message_id}", "ETag": '"1"'}
+
+
+def _send_once(call: Call, topic: TopicView, message: Outgoing) -> HttpResponse:
+    """The answer to a send with an idempotency key, its first or a repeat."""
+    key, pointer = _key_of(call)
+    check_idempotency_key(key, pointer)
+    request = once(message=message, topic=topic, key=key, asked=_asked(call.body, message))
+    (sent,) = place_once([request])
+    if not isinstance(sent, Repeat):
+        return answer(_tell(message, sent), status=201, headers=_headers(message.unique_id))
+    if sent.fingerprint != request.fingerprint:
+        raise reused(key, pointer)
+    headers = {**_headers(sent.unique_id), "Idempotency-Replayed": "true"}
+    return answer(_tell(*_as_sent(message, sent)), status=201, headers=headers)
+
+
+def _key_of(call: Call) -> tuple[str, str]:
+    """The key and where it was given; a header and a field must agree."""
+    field, header = call.body.idempotency_key, call.request.META.get("HTTP_IDEMPOTENCY_KEY")
+    if header is None:
+        return field, _FIELD
+    if field is not None and field != header:
+        detail = f"The header {_HEADER} holds another key."
+        raise Problem(Code.IDEMPOTENCY_KEY_INVALID, detail, pointer=_FIELD)
+    return header, _HEADER
+
+
+def _asked(request: SendRequest, message: Outgoing) -> bytes:
+    """Everything of a request that a repeat of it has the same."""
+    return msgspec.msgpack.encode(
+        (
+            message.body, message.flag, request.tag, request.keys or None,
+            sorted((request.properties or {}).items()), request.delay_level, request.delay,
+            request.delay_ms, request.delay_seconds, request.deliver_at, request.queue,
+            request.sharding_key,
+        )
+    )  # fmt: skip
+
+
+def _as_sent(message: Outgoing, first: Repeat) -> tuple[Outgoing, Placed]:
+    """What is told of a repeat: what was told of the first."""
+    told = message._replace(
+        unique_id=first.unique_id, queue_id=first.queue_id, level=first.level,
+        born_ms=first.born_ms,
+    )  # fmt: skip
+    return told, Placed(-1, -1, first.kind, first.due_ms, 0)
 
 
 class BatchView(ApiView):
@@ -101,15 +160,51 @@ def _send_batch(
 ) -> list[BatchResult]:
     results: list[BatchResult | None] = []
     good: list[Outgoing] = []
+    keyed: dict[int, SendRequest] = {}
     for index, (raw, unique_id) in enumerate(zip(raws, unique_ids, strict=True)):
         try:
             request = _decode_item(raw)
-            good.append(_message(request, topic, unique_id, call))
+            message = _message(request, topic, unique_id, call)
+            if request.idempotency_key is not None:
+                check_idempotency_key(request.idempotency_key, _FIELD)
+                keyed[len(good)] = request
+            good.append(message)
             results.append(None)
         except Problem as problem:
             results.append(_refused(problem, index))
+    if keyed:
+        return _send_batch_once(results, good, keyed, topic)
     placed = zip(good, place(good), strict=True) if good else iter(())
     return [result if result is not None else _tell_item(*next(placed)) for result in results]
+
+
+def _send_batch_once(
+    results: list[BatchResult | None], good: list[Outgoing], keyed: dict[int, SendRequest],
+    topic: TopicView,
+) -> list[BatchResult]:  # fmt: skip
+    """The same for a batch some of whose messages have idempotency keys, by their number."""
+    wanted = []
+    for number, message in enumerate(good):
+        request = keyed.get(number)
+        key, asked = (None, b"") if request is None else (
+            request.idempotency_key, _asked(request, message)
+        )  # fmt: skip
+        wanted.append(once(message=message, topic=topic, key=key, asked=asked))
+    sent = iter(zip(wanted, place_once(wanted), strict=True))
+    told: list[BatchResult] = []
+    for index, result in enumerate(results):
+        told.append(result if result is not None else _tell_once(*next(sent), index))
+    return told
+
+
+def _tell_once(wanted: Once, sent: Placed | Repeat, index: int) -> BatchResult:
+    if not isinstance(sent, Repeat):
+        return _tell_item(wanted.message, sent)
+    if sent.fingerprint != wanted.fingerprint:
+        return _refused(reused(key_of(wanted), _FIELD), index)
+    result = _tell_item(*_as_sent(wanted.message, sent))
+    result.idempotency_replayed = True
+    return result
 
 
 def _decode_item(raw: msgspec.Raw) -> SendRequest:
@@ -120,8 +215,6 @@ def _decode_item(raw: msgspec.Raw) -> SendRequest:
 
 
 def _message(request: SendRequest, topic: TopicView, unique_id: str, call: Call) -> Outgoing:
-    if request.idempotency_key is not None:
-        raise _no_idempotency("/idempotency_key")
     body, form = take_body(request.body, request.encoding)
     due = resolve_delay(
         delay_level=request.delay_level,
@@ -189,8 +282,3 @@ def _refused(problem: Problem, index: int) -> BatchResult:
         detail=problem.detail,
         pointer=f"/messages/{index}{problem.pointer or ''}",
     )
-
-
-def _no_idempotency(pointer: str) -> Problem:
-    detail = "Nothing was sent: this version cannot promise that a repeat is stored once."
-    return Problem(Code.IDEMPOTENCY_UNSUPPORTED, detail, pointer=pointer)

@@ -4,6 +4,7 @@
 makes a query: topics and rules come from memory.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 
 from queues import wires
@@ -14,7 +15,7 @@ from queues.selectors.control import TopicView
 from queues.services.bodies import check_size
 from queues.services.delays import AT_ONCE, Due
 from queues.services.topics import choose_queue
-from queues.store import Outgoing, Placed
+from queues.store import Once, Outgoing, Placed, Repeat
 from queues.store.errors import MessageIllegal
 from queues.store.limits import USER_PROPERTIES_MAX
 
@@ -70,6 +71,39 @@ def place(messages: Sequence[Outgoing]) -> list[Placed]:
         return wires.wiring().get_store().send(messages)
     except MessageIllegal as illegal:
         raise Problem(Code.FIELD_INVALID, f"{illegal}", pointer="") from illegal
+
+
+def place_once(messages: Sequence[Once]) -> list[Placed | Repeat]:
+    """Store what was not stored before under the same key; what became of each, durably.
+
+    A `Repeat` whose fingerprint is another's is the caller's to refuse (`reused`).
+    """
+    try:
+        return wires.wiring().get_store().once.send(messages)
+    except MessageIllegal as illegal:
+        raise Problem(Code.FIELD_INVALID, f"{illegal}", pointer="") from illegal
+
+
+def once(*, message: Outgoing, topic: TopicView, key: str | None, asked: bytes) -> Once:
+    """The message with its idempotency key; `asked` is everything that a repeat has the same.
+
+    The key is the topic's own: one that was deleted and made anew knows none of before.
+    """
+    if key is None:
+        return Once(message, None, "")
+    digest = hashlib.blake2b(asked, digest_size=16, person=b"idempotency").hexdigest()
+    return Once(message, f"{key}@{topic.created_ms:x}", digest)
+
+
+def key_of(wanted: Once) -> str:
+    """The idempotency key as its sender gave it."""
+    return (wanted.key or "").rpartition("@")[0]
+
+
+def reused(key: str, pointer: str) -> Problem:
+    """The refusal of a key that was used for another message."""
+    detail = f"{key!r} was used for another message in the last 24 hours."
+    return Problem(Code.IDEMPOTENCY_KEY_REUSED, detail, pointer=pointer)
 
 
 def _with_sharding_key(properties: Mapping[str, str], key: str) -> Mapping[str, str]:

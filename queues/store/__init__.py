@@ -10,9 +10,11 @@ from queues.store.messages import (
     Failure,
     HandOver,
     MessageView,
+    Once,
     Outgoing,
     Placed,
     QueueBounds,
+    Repeat,
 )
 from queues.store.names import JOURNAL_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from queues.store.schedule import ScheduleSlice
@@ -28,9 +30,11 @@ __all__ = [
     "Failure",
     "HandOver",
     "MessageView",
+    "Once",
     "Outgoing",
     "Placed",
     "QueueBounds",
+    "Repeat",
     "ScheduleSlice",
     "Sizes",
     "Store",

@@ -67,9 +67,9 @@ class Encoder:
                 batch.add_keys(row[2].topic, message.keys)
         return batch
 
-    def send(self, message: Outgoing, now_ms: int) -> tuple[bytes, Row]:
-        """Encode one message as it is first stored."""
-        own = own_properties(message)
+    def send(self, message: Outgoing, now_ms: int, more: bytes = b"") -> tuple[bytes, Row]:
+        """Encode one message as it is first stored, with `more` properties of our own."""
+        own = own_properties(message) + more
         real = self._queue_of(message.topic, message.queue_id)
         due_ms, level = message.due_ms, message.level
         if level:

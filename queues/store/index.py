@@ -24,6 +24,11 @@ class IndexSet:
         self._slots, self._entries = slots, entries
         self._files: dict[int, IndexFile] = {}
 
+    @property
+    def entries_max(self) -> int:
+        """How many entries a file takes."""
+        return self._entries
+
     def names(self) -> list[int]:
         """The files by name, oldest first."""
         return [int(name) for name in self._disk.list_names(self._directory) if name.isdigit()]
@@ -57,14 +62,20 @@ class IndexSet:
         return name
 
     def lookup(
-        self, key_hash: int, *, begin_ms: int = 0, end_ms: int = 1 << 62, limit: int = 64
-    ) -> list[int]:
-        """Log offsets of records that may have the key, newest first; hashes collide."""
+        self, key_hash: int, *, begin_ms: int = 0, end_ms: int = 1 << 62, limit: int = 64,
+        from_file: int = 0,
+    ) -> list[int]:  # fmt: skip
+        """Log offsets of records that may have the key, newest first; hashes collide.
+
+        Files older than the one named `from_file` are left out.
+        """
         found: list[int] = []
         names = self.names()
         for name in set(self._files) - set(names):
             self._files.pop(name, None)
         for name in reversed(names):
+            if name < from_file:
+                break
             file = self._file_if_there(name)
             if file is None or file.end_ms < begin_ms or file.begin_ms > end_ms:
                 continue

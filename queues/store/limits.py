@@ -18,6 +18,8 @@ DUE_MS_MAX = (1 << 44) - 1
 #: One hold of the append lock: others must get their turn (DESIGN section 2).
 HOLD_RECORDS_MAX = 1000
 HOLD_BYTES_MAX = 2 * 1024 * 1024
+#: Messages with idempotency keys in one hold: each key is looked up in it.
+KEYED_RECORDS_MAX = 250
 #: A clock step back up to this is hidden by repeating the last store time (DESIGN section 2).
 STEP_BACK_HIDDEN_MS = 100
 #: From this many records on, numpy costs less than a loop.

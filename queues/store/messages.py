@@ -53,6 +53,30 @@ class Placed(NamedTuple):
     store_ms: int
 
 
+class Once(NamedTuple):
+    """A message that is to be stored once, however often it is sent."""
+
+    message: Outgoing
+    #: Printable ASCII characters; None for a message without one, in a batch with others.
+    key: str | None
+    #: 32 hex digits of what was asked for: a repeat has the same.
+    fingerprint: str
+
+
+class Repeat(NamedTuple):
+    """What an earlier message with the same idempotency key became when it was sent."""
+
+    unique_id: str
+    queue_id: int
+    kind: Kind
+    #: The delay level of a level message, else 0.
+    level: int
+    due_ms: int
+    born_ms: int
+    #: Of that message: another one than the repeat's says that the key was used for something else.
+    fingerprint: str
+
+
 @dataclass(frozen=True, slots=True)
 class QueueBounds:
     """The offsets of a queue that can be read: min (inclusive) to max (exclusive)."""

@@ -31,6 +31,7 @@ PD_KIND: Final = "PD_KIND"
 PD_VERSION: Final = "PD_VERSION"
 PD_EVENT: Final = "PD_EVENT"
 PD_BY: Final = "PD_BY"
+PD_IDEMPOTENCY: Final = "PD_IDEMPOTENCY"
 #: RocketMQ's optional last property: a CRC of the whole record before it.
 PROPERTY_CRC: Final = "__CRC32#"
 
@@ -42,7 +43,7 @@ RESERVED_NAMES: Final[frozenset[str]] = frozenset(
         *(UNIQ_KEY, TAGS, KEYS, DELAY, WAIT, REAL_TOPIC, REAL_QID),
         *(TIMER_DELIVER_MS, TIMER_DELAY_MS, TIMER_DELAY_SEC, TIMER_OUT_MS, TIMER_DEL_UNIQKEY),
         *("TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS", "TIMER_ROLL_TIMES"),
-        *(PD_DUE, PD_FROM, PD_KIND, PD_VERSION, PD_EVENT, PD_BY, PROPERTY_CRC),
+        *(PD_DUE, PD_FROM, PD_KIND, PD_VERSION, PD_EVENT, PD_BY, PD_IDEMPOTENCY, PROPERTY_CRC),
         *("RETRY_TOPIC", "ORIGIN_MESSAGE_ID", "RECONSUME_TIME", "MAX_RECONSUME_TIMES"),
         *("DLQ_ORIGIN_TOPIC", "DLQ_ORIGIN_MESSAGE_ID", "CONSUME_START_TIME"),
         *("TRAN_MSG", "PGROUP", "TRAN_PREPARED_QUEUE_OFFSET", "__transactionId__"),
@@ -60,6 +61,11 @@ RESERVED_NAMES: Final[frozenset[str]] = frozenset(
 def is_reserved(name: str) -> bool:
     """Tell whether a property name is refused to users."""
     return name in RESERVED_NAMES or name.startswith(OWN_PREFIX)
+
+
+def idempotency_text(value: str) -> str:
+    """What the index knows a message by that has this value of `PD_IDEMPOTENCY`."""
+    return f"IDEMPOTENCY {value.partition(':')[2]}"
 
 
 def encode_properties(properties: Mapping[str, str]) -> bytes:

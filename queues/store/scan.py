@@ -24,11 +24,13 @@ from queues.store.errors import RecordCorrupt, RecordGone
 from queues.store.hashes import index_hashes
 from queues.store.held import tag_and_keys
 from queues.store.names import holds_schedule
+from queues.store.properties import PD_IDEMPOTENCY, idempotency_text
 from queues.store.queuetable import Queue, QueueTable
 
 _HOLDING = b"\x02REAL_TOPIC\x01"
 _LEADING = b"PD_DUE\x01"
 _CRC = b"__CRC32#\x01"
+_IDEMPOTENCY = f"\x02{PD_IDEMPOTENCY}\x01".encode()
 
 
 class Parsed(NamedTuple):
@@ -63,6 +65,22 @@ class Parsed(NamedTuple):
         if at < 0:
             return None
         return self.raw[at + 12 : self.raw.index(b"\x02", at + 12)].decode()
+
+    @property
+    def idempotency(self) -> str | None:
+        """Fingerprint, colon and key of a message that was sent with an idempotency key."""
+        at = self.raw.find(_IDEMPOTENCY, self.property_at + LEADING_BYTES - 1)
+        if at < 0:
+            return None
+        at += len(_IDEMPOTENCY)
+        return self.raw[at : self.raw.index(b"\x02", at)].decode()
+
+    @property
+    def index_keys(self) -> tuple[str, ...]:
+        """What the index knows the record by, beside its id."""
+        _, keys = tag_and_keys(self.own)
+        told = self.idempotency if self.letter == "N" else None
+        return keys if told is None else (*keys, idempotency_text(told))
 
 
 def parse(raw: bytes, *, path: object = None, offset: int | None = None) -> Parsed:
@@ -145,7 +163,8 @@ class Scanner:
         starts = np.cumsum([0, *(len(record.raw) for record in found)])[:-1].tolist()
         tags, texts, owners = [], [], []
         for number, record in enumerate(found):
-            tag, keys = tag_and_keys(record.own)
+            tag, _ = tag_and_keys(record.own)
+            keys = record.index_keys
             tags.append(0 if queues[number].topic != record.topic else tag)
             texts += [f"{record.topic}#{key}" for key in keys]
             owners += [number] * len(keys)

@@ -15,7 +15,7 @@ from queues.store.parts import Parts
 from queues.store.single import SingleSender
 
 #: `Placed._make` without its look at the length, a third of its time.
-_placed_of = partial(tuple.__new__, Placed)
+_make = partial(tuple.__new__, Placed)
 _KINDS: dict[str, Kind] = {SCHEDULE_TOPIC: "L", TIMER_TOPIC: "T"}
 #: What a record takes beside its body, for cutting into holds.
 _OVERHEAD_BYTES = 512
@@ -52,7 +52,7 @@ class Sender:
         end = 0
         for batch in [self._composed(part, now_ms) for part in self._holds(messages)]:
             written = self._appender.write(batch, "sent", privileged=False)
-            placed += _placed(written)
+            placed += placed_of(written)
             end = written.end
         return placed, end
 
@@ -87,8 +87,9 @@ class Sender:
         return parts
 
 
-def _placed(written: Written) -> list[Placed]:
+def placed_of(written: Written) -> list[Placed]:
+    """Where each record of a send lies."""
     entries = written.entries
     kinds = [_KINDS.get(queue.topic, "I") for queue in entries.queues]
     columns = entries.log_offsets, entries.queue_offsets, kinds, entries.dues, entries.store_ms
-    return list(map(_placed_of, zip(*columns, strict=True)))
+    return list(map(_make, zip(*columns, strict=True)))

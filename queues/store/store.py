@@ -30,6 +30,7 @@ from queues.store.encode import Encoder
 from queues.store.errors import StoreClosing
 from queues.store.flushing import Flusher
 from queues.store.handover import HandOvers, TopicGate
+from queues.store.idempotency import OnceSender
 from queues.store.lookup import Lookup, make_ids
 from queues.store.messages import (
     Decision,
@@ -125,6 +126,8 @@ class Store:
         flush_lock = self.disk.lock(self.root / "postdate" / "flush.lock")
         self._flusher = Flusher(control, log, flush_lock, sync_flush=sync_flush)
         lookup = Lookup(log, parts.index, parts.queues, parts.table_of, self._reader.visible)
+        #: Sends messages with idempotency keys.
+        self.once = OnceSender(parts, self._appender, self._encoder, self._flusher.settle)
         self._changes = Changes(
             self._appender, self._encoder, lookup, log, parts.queues, self.clock,
             self._flusher.settle,

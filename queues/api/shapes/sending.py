@@ -7,6 +7,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from queues.limits import (
     BATCH_MESSAGES_MAX,
+    IDEMPOTENCY_KEY_CHARACTERS_MAX,
     SHARDING_KEY_CHARACTERS_MAX,
     TAG_CHARACTERS_MAX,
 )
@@ -69,7 +70,11 @@ class SendRequest(Struct, forbid_unknown_fields=True, kw_only=True):
         Meta(extra_json_schema={"minLength": 1, "maxLength": SHARDING_KEY_CHARACTERS_MAX}),
     ] = None
     idempotency_key: Annotated[
-        str | None, Meta(description="Not supported yet: `idempotency_unsupported`.")
+        str | None,
+        Meta(
+            description="A repeat with the same key within 24 h is stored once.",
+            extra_json_schema={"minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARACTERS_MAX},
+        ),
     ] = None
 
 
@@ -116,6 +121,8 @@ class BatchResult(Struct, kw_only=True, gc=False):
     created_at: str | UnsetType = UNSET
     created_at_ms: int | UnsetType = UNSET
     version: int | UnsetType = UNSET
+    #: An earlier send with the same key stored it.
+    idempotency_replayed: bool | UnsetType = UNSET
     code: str | UnsetType = UNSET
     detail: str | UnsetType = UNSET
     #: Into the request's body.

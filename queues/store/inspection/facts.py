@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from queues.store.hashes import tags_code
 from queues.store.names import SCHEDULE_TOPIC
+from queues.store.properties import idempotency_text
 from queues.store.record import (
     BODY_AT,
     MAGIC_AT,
@@ -24,7 +25,9 @@ TAGS_CODE_UNKNOWN: Final = -(2**63)
 _HEAD: Final = struct.Struct(">12xi4xq8xi")
 _SCHEDULE: Final = SCHEDULE_TOPIC.encode()
 #: The properties that matter here; of a repeated one the last holds, as with all readers.
-_DECIDING: Final = re.compile(rb"\x02(TAGS|KEYS|UNIQ_KEY|DELAY|PD_DUE)\x01([^\x02]*)")
+_DECIDING: Final = re.compile(
+    rb"\x02(TAGS|KEYS|UNIQ_KEY|DELAY|PD_DUE|PD_FROM|PD_IDEMPOTENCY)\x01([^\x02]*)"
+)
 
 
 class Facts(NamedTuple):
@@ -76,6 +79,9 @@ def keys_of(deciding: dict[bytes, bytes]) -> list[str]:
     unique = deciding.get(b"UNIQ_KEY")
     if unique is not None:
         found.insert(0, unique.decode("utf-8", "replace"))
+    used = deciding.get(b"PD_IDEMPOTENCY")
+    if used is not None and deciding.get(b"PD_FROM", b"")[:1] == b"N":
+        found.append(idempotency_text(used.decode("utf-8", "replace")))
     return found
 
 

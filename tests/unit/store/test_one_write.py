@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from queues.store import SCHEDULE_TOPIC, TIMER_TOPIC, Outgoing, Sizes, Store, StoreSettings
+from queues.store import SCHEDULE_TOPIC, TIMER_TOPIC, Once, Outgoing, Sizes, Store, StoreSettings
 from tests.support.clock import ManualClock
 from tests.support.faulty_disk import Died, Fate, FaultyDisk, UnsyncedDisk
 from tests.support.invariants import assert_sound
@@ -61,6 +61,12 @@ class World:
         now_ms = self.clock.now_ms()
         store.send([outgoing(store, n, due_ms=now_ms + n * 50) for n in range(60)])
 
+    def send_once(self, store: Store) -> None:
+        due_ms = self.clock.now_ms() + 700
+        for number in range(3):
+            message = outgoing(store, number, due_ms=due_ms if number else None)
+            store.once.send([Once(message, f"key {number}", "a" * 32)])
+
     def hand_over_levels(self, store: Store) -> None:
         store.hand_over(SCHEDULE_TOPIC, 0, np.arange(4))
 
@@ -78,8 +84,8 @@ class World:
 
 
 OPERATIONS: list[Callable[[World, Store], None]] = [
-    World.send_one, World.send_one_after_another, World.send_many, World.hand_over_levels,
-    World.hand_over_timed, World.cancel,
+    World.send_one, World.send_one_after_another, World.send_many, World.send_once,
+    World.hand_over_levels, World.hand_over_timed, World.cancel,
     World.move, World.park,
 ]  # fmt: skip
 
@@ -143,6 +149,17 @@ def test_another_process_repairs_the_write_of_a_dead_one_and_goes_on(world: Worl
             survivor.send([outgoing(survivor, 7)])
             assert_sound(survivor)
     survivors.pop().close()
+
+
+def test_a_keyed_message_is_stored_once_whatever_write_its_first_send_died_in(
+    world: World,
+) -> None:
+    with opened(world.root, world.clock) as store:
+        before = len(assert_sound(store))
+    for root in deaths(world, World.send_once, 0.5):
+        with opened(root, world.clock) as store:
+            world.send_once(store)
+            assert len(assert_sound(store)) == before + 3
 
 
 def test_a_message_is_handed_over_once_whatever_write_its_hand_over_died_in(world: World) -> None:
