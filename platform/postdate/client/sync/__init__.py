@@ -1,0 +1,1 @@
+"""The synchronous client, made from `postdate.client.aio`: change that, not this."""

@@ -1,0 +1,195 @@
+"""Consumers: every message is handled, settled as its handler ended, and given back at the end."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from postdate.client import (
+    AsyncClient,
+    AsyncConsumer,
+    Client,
+    Consumer,
+    DeadLetterNow,
+    Patience,
+    ReceivedMessage,
+    RetryLater,
+    Unauthorized,
+)
+from postdate.client.consuming import holding
+from tests.support.fakegroup import FakeGroup
+
+KEY = "k" * 40
+Handle = Callable[[ReceivedMessage], None]
+QUICK: dict[str, Any] = {"poll_seconds": 0, "concurrency": 4}
+
+
+class Threads:
+    """A `Consumer`, run in a thread."""
+
+    def __init__(self, answer: Callable[[httpx.Request], httpx.Response]) -> None:
+        http = httpx.Client(transport=httpx.MockTransport(answer))
+        self.client = Client("http://test", KEY, http=http, patience=Patience(first_pause_s=0.001))
+
+    def run(self, handle: Handle, meanwhile: Callable[[Any], None], **options: Any) -> Any:
+        consumer = Consumer(self.client, "billing", handle, **{**QUICK, **options})
+        thread = threading.Thread(target=consumer.run)
+        thread.start()
+        try:
+            meanwhile(consumer)
+        finally:
+            consumer.stop()
+            thread.join(30)
+        assert not thread.is_alive()
+        return consumer
+
+
+class Tasks:
+    """An `AsyncConsumer`, run in a loop of its own; its handler runs in a thread."""
+
+    def __init__(self, answer: Callable[[httpx.Request], httpx.Response]) -> None:
+        self._answer = answer
+
+    def run(self, handle: Handle, meanwhile: Callable[[Any], None], **options: Any) -> Any:
+        async def work() -> Any:
+            http = httpx.AsyncClient(transport=httpx.MockTransport(self._answer))
+            patience = Patience(first_pause_s=0.001)
+            async with (
+                http,
+                AsyncClient("http://test", KEY, http=http, patience=patience) as client,
+            ):
+
+                async def handle_async(message: ReceivedMessage) -> None:
+                    await asyncio.to_thread(handle, message)
+
+                consumer = AsyncConsumer(client, "billing", handle_async, **{**QUICK, **options})
+                running = asyncio.create_task(consumer.run())
+                try:
+                    await asyncio.to_thread(meanwhile, consumer)
+                finally:
+                    consumer.stop()
+                    await running
+                return consumer
+
+        return asyncio.run(work())
+
+
+@pytest.fixture(params=[Threads, Tasks])
+def run_with(request: Any) -> Any:
+    """Runs a handler over a group until something is true."""
+
+    def run(
+        group: FakeGroup, handle: Handle, until: Callable[[FakeGroup], bool], **options: Any
+    ) -> Any:
+        return request.param(group).run(handle, lambda _: group.until(until), **options)
+
+    return run
+
+
+def test_every_message_is_handled_and_acked_in_batches(run_with: Any) -> None:
+    group, seen = FakeGroup(100), []
+    consumer = run_with(
+        group, lambda message: seen.append(message.id), lambda g: len(g.ids("ack")) == 100,
+        linger_seconds=0.5, prefetch=60,
+    )  # fmt: skip
+    assert sorted(seen) == sorted(group.ids("ack"))
+    assert (consumer.figures.received, consumer.figures.acked) == (100, 100)
+    assert sum(verb == "ack" for verb, _ in group.requests) < 50
+    assert group.leased == 0
+
+
+def test_an_exception_is_a_retry_with_its_reason(run_with: Any) -> None:
+    group = FakeGroup(3)
+
+    def handle(message: ReceivedMessage) -> None:
+        match int(message.id, 16):
+            case 0:
+                raise ValueError("no such order")
+            case 1:
+                raise RetryLater("busy", delay="5m")
+            case _:
+                raise DeadLetterNow("garbage")
+
+    run_with(group, handle, lambda g: len(g.told) == 3)
+    asked = {(verb, one.get("reason"), one.get("delay")) for verb, one in group.requests}
+    assert ("retry", "ValueError: no such order", None) in asked
+    assert ("retry", "busy", "5m") in asked
+    assert ("dead-letter", "garbage", None) in asked
+
+
+def test_a_long_handler_keeps_its_lease_and_acks_with_the_new_receipt(
+    run_with: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(holding, "RENEW_AFTER", 0.0005)
+    group = FakeGroup(1)
+
+    def handle(_: ReceivedMessage) -> None:
+        group.until(lambda g: g.told.count(("extend", f"{0:032x}")) >= 3)
+
+    consumer = run_with(group, handle, lambda g: len(g.ids("ack")) == 1)
+    assert consumer.figures.acked == 1
+    assert consumer.figures.renewed >= 3
+    assert consumer.figures.lost == 0
+
+
+def test_what_was_not_begun_is_released_when_it_stops(run_with: Any) -> None:
+    group, gate = FakeGroup(20), threading.Event()
+    begun: list[str] = []
+
+    def handle(message: ReceivedMessage) -> None:
+        begun.append(message.id)
+        assert gate.wait(30)
+
+    def all_leased(g: FakeGroup) -> bool:
+        if g.leased == 20 and len(begun) == 2:
+            threading.Timer(0.05, gate.set).start()
+            return True
+        return False
+
+    consumer = run_with(group, handle, all_leased, concurrency=2, prefetch=18)
+    assert sorted(group.ids("ack")) == sorted(begun)
+    assert len(group.ids("release")) == 20 - len(begun)
+    assert consumer.figures.released == 20 - len(begun)
+    assert group.leased == 0
+
+
+def test_a_handler_that_outlives_the_grace_loses_its_message(run_with: Any) -> None:
+    group, gate = FakeGroup(1), threading.Event()
+
+    def handle(_: ReceivedMessage) -> None:
+        gate.wait(30)
+
+    threading.Timer(1.0, gate.set).start()
+    run_with(group, handle, lambda g: g.leased == 1, grace_seconds=0.01)
+    assert group.ids("ack") == []
+    assert len(group.ids("release")) == 1
+
+
+def test_a_lost_lease_is_counted_and_harms_nobody(run_with: Any) -> None:
+    group = FakeGroup(1)
+
+    def handle(message: ReceivedMessage) -> None:
+        if message.attempt == 1:
+            group.expire()
+
+    consumer = run_with(group, handle, lambda g: len(g.ids("ack")) == 1)
+    assert (consumer.figures.lost, consumer.figures.acked) == (1, 1)
+
+
+def test_a_server_that_is_away_for_a_while_loses_nothing(run_with: Any) -> None:
+    group = FakeGroup(10, fail_first=5)
+    consumer = run_with(group, lambda _: None, lambda g: len(g.ids("ack")) == 10)
+    assert consumer.figures.acked == 10
+
+
+def test_a_wrong_key_ends_the_consumer() -> None:
+    def refuse(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(401, json={"code": "unauthorized"})
+
+    http = httpx.Client(transport=httpx.MockTransport(refuse))
+    consumer = Consumer(Client("http://test", KEY, http=http), "billing", lambda _: None)
+    with pytest.raises(Unauthorized):
+        consumer.run()
