@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PYTHONPATH := .:platform
 
-.PHONY: help up test check demo crash bench lint lock
+.PHONY: help up test check demo crash interop bench lint lock
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,10 +16,13 @@ up: $(VENV)/.installed ## Set up and run everything here; Ctrl-C stops it
 	@exec $(BIN)/python -m postdate.supervisor
 
 test: $(VENV)/.installed-dev ## Run the tests, except those that kill processes
-	@$(BIN)/python -m pytest -n auto -m "not crash" $(ARGS)
+	@$(BIN)/python -m pytest -n auto -m "not crash and not interop" $(ARGS)
 
 crash: $(VENV)/.installed-dev ## Run the tests that kill and stop real processes
 	@$(BIN)/python -m pytest -m crash $(ARGS)
+
+interop: $(VENV)/.installed-dev ## A real RocketMQ broker on our export, and its store read by us (Maven, Java)
+	@$(BIN)/python -m pytest -m interop -n 0 tests/interop $(ARGS)
 
 lint: $(VENV)/.installed-dev ## Format, lint, types, import contracts, dependencies, migrations
 	$(BIN)/ruff format --check .
