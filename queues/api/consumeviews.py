@@ -11,6 +11,7 @@ from queues.api.endpoint import CONSUME, INSPECT, Call, endpoint
 from queues.api.shapes.consuming import (
     AckAnswer,
     AckResult,
+    FullQueue,
     LagAnswer,
     QueueLagAnswer,
     ReceiptsRequest,
@@ -59,7 +60,7 @@ class ReceiveView(ApiView):
         view = control.get_group(group)
         wanted: ReceiveRequest = call.body
         _check_consumer_id(wanted.consumer_id)
-        deliveries = receive(
+        polled = receive(
             group=view,
             max_messages=_whole(
                 "max_messages", wanted.max_messages, RECEIVE_MESSAGES_DEFAULT, RECEIVE_MESSAGES_MAX
@@ -70,8 +71,13 @@ class ReceiveView(ApiView):
             ),
             consumer_id=wanted.consumer_id,
         )
-        messages = [_tell(delivery) for delivery in deliveries]
-        return answer(ReceiveAnswer(messages=messages, paused=view.paused or UNSET))
+        return answer(
+            ReceiveAnswer(
+                messages=[_tell(delivery) for delivery in polled.deliveries],
+                paused=polled.paused or UNSET,
+                full=[FullQueue(*queue) for queue in polled.full] or UNSET,
+            )
+        )
 
 
 class AckView(ApiView):

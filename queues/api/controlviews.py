@@ -1,4 +1,4 @@
-"""Topics and groups: declare, look, list, pause, delete."""
+"""Topics and groups: declare, look, list, pause, reset, delete."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol, TypeVar
@@ -18,6 +18,9 @@ from queues.api.shapes.control import (
     KeptSubscription,
     Levels,
     PurgeQuery,
+    QueueStart,
+    ResetAnswer,
+    ResetRequest,
     TopicAnswer,
     TopicList,
     TopicRequest,
@@ -197,6 +200,22 @@ class ResumeView(ApiView):
     def post(self, call: Call, group: str) -> HttpResponse:
         call.caller.require_group(group)
         return answer(_tell_group(groups.set_paused(name=group, paused=False, by=call.caller.by)))
+
+
+class ResetView(ApiView):
+    """`/groups/{group}/reset`."""
+
+    @endpoint(
+        "Let a group begin anew at a time, the beginning or the end",
+        scopes=(MANAGE,),
+        takes=ResetRequest,
+        gives={200: ResetAnswer},
+        codes=(Code.GROUP_NOT_FOUND, Code.LEDGER_BUSY),
+    )
+    def post(self, call: Call, group: str) -> HttpResponse:
+        call.caller.require_group(group)
+        starts = groups.reset_group(name=group, to=call.body.to, by=call.caller.by)
+        return answer(ResetAnswer(group=group, queues=[QueueStart(*start) for start in starts]))
 
 
 def _page(listing: str, found: Iterable[Named], query: PageQuery) -> tuple[list[Named], str]:

@@ -9,6 +9,7 @@ from queues.api.controlviews import (
     OneGroupView,
     OneTopicView,
     PauseView,
+    ResetView,
     ResumeView,
     TopicsView,
 )
@@ -42,6 +43,7 @@ urlpatterns = [
     path("groups/<str:group>", OneGroupView.as_view(), name="group"),
     path("groups/<str:group>/pause", PauseView.as_view(), name="pause"),
     path("groups/<str:group>/resume", ResumeView.as_view(), name="resume"),
+    path("groups/<str:group>/reset", ResetView.as_view(), name="reset"),
     path("groups/<str:group>/leases", LeasesView.as_view(), name="leases"),
     path("groups/<str:group>/lag", LagView.as_view(), name="lag"),
     path("operations", OperationsView.as_view(), name="operations"),

@@ -1,4 +1,4 @@
-"""What can be done with groups: declare, pause and resume, delete."""
+"""What can be done with groups: declare, pause and resume, reset, delete."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from queues.selectors import control
 from queues.selectors.backlog import in_flight
 from queues.selectors.control import GroupView
 from queues.services.audit import now, record_change
-from queues.services.positions import keep_positions
+from queues.services.positions import Start, keep_positions, starts_of
 from queues.store.consuming import Subscription
 
 #: What a group that already waits for messages may not become in passing.
@@ -73,6 +73,25 @@ def set_paused(*, name: str, paused: bool, by: str) -> GroupView:
                 action = "group.pause" if paused else "group.resume"
                 record_change(by=by, action=action, subject=name)
     return control.get_group(name)
+
+
+def reset_group(*, name: str, to: str | int, by: str) -> list[Start]:
+    """Let the group begin anew at a time, the beginning or the end of its queues.
+
+    Leases are void, receipts of before `expired`, and attempts start at 1.
+    """
+    group = control.get_group(name)
+    starts = starts_of(group.subscriptions, to)
+    with transaction.atomic():
+        # A declaration at the same moment waits for its turn.
+        list(Group.objects.select_for_update().filter(name=name))
+        wiring = wires.wiring()
+        wiring.get_consuming().resetting.reset(
+            name, {(start.topic, start.queue): start.offset for start in starts}
+        )
+        record_change(by=by, action="group.reset", subject=name, detail={"to": to})
+    wiring.get_watch().wake(name, len(starts))
+    return starts
 
 
 def delete_group(*, name: str, purge: bool, by: str) -> None:

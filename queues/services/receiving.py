@@ -8,11 +8,23 @@ configured number a poll answers at once.
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from queues import wires
 from queues.selectors.control import GroupView, get_group
 from queues.store.consuming import Delivery
 from queues.store.leases import Extended
+
+
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """What a poll brought."""
+
+    deliveries: list[Delivery]
+    #: The group is paused.
+    paused: bool = False
+    #: Queues with as many leases as they may have: they hand out nothing.
+    full: Sequence[tuple[str, int]] = ()
 
 
 class _Waiting:
@@ -29,8 +41,9 @@ def receive(
     wait_ms: int,
     lease_ms: int,
     consumer_id: str | None = None,
-) -> list[Delivery]:
+) -> Polled:
     """Lease what is ready; with nothing there, wait for it."""
+    full: set[tuple[str, int]] = set()
     wiring = wires.wiring()
     clock, watch = wiring.get_clock(), wiring.get_watch()
     give_up_ms = clock.monotonic_ms() + wait_ms
@@ -46,7 +59,8 @@ def receive(
         if received.deliveries:
             if received.more:
                 watch.wake(group.name)
-            return received.deliveries
+            return Polled(received.deliveries, full=sorted(received.full))
+        full = set(received.full)
         left_ms = give_up_ms - clock.monotonic_ms()
         if left_ms <= 0:
             break
@@ -54,7 +68,7 @@ def receive(
             if not found or not watch.wait(group.name, group.subscriptions, left_ms / 1000):
                 break
         group = get_group(group.name)
-    return []
+    return Polled([], paused=group.paused, full=sorted(full))
 
 
 def acknowledge(*, group: GroupView, receipts: Sequence[str]) -> Sequence[str]:

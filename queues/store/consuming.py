@@ -30,6 +30,7 @@ from queues.store.ledgerheader import Header
 from queues.store.ledgers import Ledgers, Place
 from queues.store.limits import LEASE_MS_MAX, LEASES_MAX, LEDGER_WAIT_S, RECEIVE_BYTES_MAX
 from queues.store.receipts import Receipts, Shown
+from queues.store.resetting import Resetting
 from queues.store.settling import expire_leases, settle_acks
 from queues.store.standing import Standing, standing_of
 from queues.store.tagfilter import TagFilter
@@ -102,6 +103,8 @@ class Consuming:
         self._consumers = ConsumerNames(store.disk, store.root / "postdate" / "consumers")
         #: Leases of their holders: extend, release, list.
         self.leases = LeaseKeeping(self._ledgers, self._receipts, self._consumers)
+        #: Lets groups begin anew elsewhere.
+        self.resetting = Resetting(self._ledgers, store.disk)
         self._turns: dict[str, int] = {}
 
     # ---- groups

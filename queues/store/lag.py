@@ -8,11 +8,8 @@ from queues.store.handout import QueueReader
 from queues.store.ledgerheader import Header
 from queues.store.ledgers import Place
 from queues.store.limits import RECEIVE_UNITS_MAX
-from queues.store.record import STORE_MS_AT, SYS_FLAG_AT, SYS_FLAG_BORN_HOST_V6
+from queues.store.seeking import store_ms_of
 from queues.store.tagfilter import TagFilter
-
-#: How much further the store time lies behind an IPv6 host.
-_V6_MORE_BYTES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +55,6 @@ def measure_lag(
         queue_id=queue_id,
         ready=matching + header.again,
         leased=header.leased,
-        oldest_ready_ms=None if oldest is None else _store_ms(reader, place, oldest),
+        oldest_ready_ms=None if oldest is None else store_ms_of(reader, topic, queue_id, oldest),
         ready_exact=exact,
     )
-
-
-def _store_ms(reader: QueueReader, place: Place, offset: int) -> int | None:
-    records = reader.read_records(reader.read_units(place.topic, place.queue_id, offset, 1))
-    if not records or records[0] is None:
-        return None
-    record = records[0]
-    born_v6 = int.from_bytes(record[SYS_FLAG_AT : SYS_FLAG_AT + 4], "big") & SYS_FLAG_BORN_HOST_V6
-    at = STORE_MS_AT + (_V6_MORE_BYTES if born_v6 else 0)
-    return int.from_bytes(record[at : at + 8], "big")

@@ -20,6 +20,7 @@ Example: with floor 5 and cursor 9, offsets 0 to 4 are settled, 5 is open, 9 is 
 
 import struct
 import threading
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from queues.store.ledgerheader import (
     ENTRIES_AT,
     HEADER_BYTES,
     LIVE,
+    RESTARTING,
     SEQUENCE,
     SEQUENCE_AT,
     Header,
@@ -140,6 +142,10 @@ class Ledger:
         except LedgerDamaged:
             found = None
         self._raw = raw
+        if found is not None and found[0].standing == RESTARTING:
+            self.header, self._sequence = found
+            self._end_restart(self.header)
+            return
         if found is None or found[0].standing != LIVE:
             self.header = None
             self.counted = False
@@ -168,6 +174,23 @@ class Ledger:
         self._sequence = found[1] if found else 0
         self.header = Header(epoch, LIVE, offset, offset, offset, again_from=offset, punched=offset)
         self._count_anew(self.header)
+        self.commit()
+
+    def restart_at(self, offset: int, epoch: int) -> None:
+        """Begin anew at an offset (under the lock); the next holder goes on after a stop."""
+        self.header = replace(
+            self.live(), epoch=epoch, standing=RESTARTING, start=offset, floor=offset,
+            cursor=offset, leased=0, again=0, again_from=offset, next_expiry_ms=0, punched=offset,
+        )  # fmt: skip
+        self.commit()
+        self._end_restart(self.header)
+
+    def _end_restart(self, header: Header) -> None:
+        # Power loss must not bring entries of before back under a header that is live.
+        self._file.sync()
+        self._file.truncate(ENTRIES_AT)
+        self._file.sync()
+        header.standing = LIVE
         self.commit()
 
     def drop(self) -> None:

@@ -11,7 +11,8 @@ byte   field            meaning
 16     crc              4 bytes: CRC-32 of byte 20 to the end (the sequence is noted by itself)
 20     version          4 bytes: 1
 24     epoch            a random number; receipts of another epoch are void
-32     standing         1 live, 2 dropped (the group is gone; the next one inherits nothing)
+32     standing         1 live, 2 dropped (the group is gone; the next one inherits nothing),
+                        3 restarting (the entries are of before and go)
 40     start            the offset that the group began at
 48     floor            all before it is settled; what ``consumerOffset.json`` holds
 56     cursor           nothing from here on was handed out
@@ -54,6 +55,7 @@ SEQUENCE = struct.Struct("=q")
 
 LIVE = 1
 DROPPED = 2
+RESTARTING = 3
 
 
 @dataclass(slots=True)
@@ -62,7 +64,7 @@ class Header:
 
     #: A random number; receipts of another epoch are void.
     epoch: int
-    #: `LIVE` or `DROPPED`.
+    #: `LIVE`, `DROPPED` or `RESTARTING`.
     standing: int
     #: The offset that the group began at.
     start: int

@@ -229,7 +229,9 @@ def test_a_long_poll_gets_a_message_as_soon_as_it_is_ready(api, wiring):
             from queues.services.receiving import receive  # noqa: PLC0415
 
             group = cache.current().groups["billing"]
-            got.extend(receive(group=group, max_messages=1, wait_ms=10_000, lease_ms=60_000))
+            got.extend(
+                receive(group=group, max_messages=1, wait_ms=10_000, lease_ms=60_000).deliveries
+            )
         finally:
             connection.close()
 

@@ -68,12 +68,21 @@ class ReceivedMessage(Struct, kw_only=True, gc=False):
     lease_expires_at_ms: int
 
 
+class FullQueue(Struct):
+    """A queue that hands out nothing until leases of the group end."""
+
+    topic: str
+    queue: int
+
+
 class ReceiveAnswer(Struct, kw_only=True):
     """What was ready."""
 
     messages: list[ReceivedMessage]
     #: The group is paused.
     paused: bool | UnsetType = UNSET
+    #: Queues of which the group holds 100,000 leases.
+    full: list[FullQueue] | UnsetType = UNSET
 
 
 class ReceiptsRequest(Struct, forbid_unknown_fields=True):

@@ -149,6 +149,39 @@ class GroupAnswer(Struct, kw_only=True):
     created_at_ms: int
 
 
+class ResetRequest(Struct, forbid_unknown_fields=True, kw_only=True):
+    """Where a group is to begin anew."""
+
+    to: Annotated[
+        str | int,
+        Meta(
+            description="`earliest`, `latest`, or a moment: RFC 3339 or milliseconds since 1970.",
+            examples=["earliest", "2026-01-31T09:30:00.000Z"],
+        ),
+    ]
+    retries: Annotated[
+        Literal["keep", "cancel"] | None,
+        Meta(description="What becomes of waiting retries; default: they are kept."),
+    ] = None
+
+
+class QueueStart(Struct):
+    """Where a group begins in one queue."""
+
+    topic: str
+    queue: int
+    offset: int
+
+
+class ResetAnswer(Struct, kw_only=True):
+    """Where the group begins anew."""
+
+    group: str
+    queues: list[QueueStart]
+    #: Waiting retries that were cancelled.
+    cancelled_retries: int = 0
+
+
 class GroupList(Struct):
     """A page of groups, by name."""
 

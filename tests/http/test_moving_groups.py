@@ -1,0 +1,197 @@
+"""Groups that pause, begin anew elsewhere, and change what they subscribe to."""
+
+from typing import Any
+
+import pytest
+
+NOW_MS = 1_790_000_000_000
+
+
+def receipts(messages: list[Any]) -> dict[str, Any]:
+    return {"receipts": [message["receipt"] for message in messages]}
+
+
+def reset(api: Any, to: Any, **fields: Any) -> Any:
+    return api.post("groups/billing/reset", {"to": to, **fields})
+
+
+def bodies(messages: list[Any]) -> list[Any]:
+    return sorted(message["body"] for message in messages)
+
+
+def test_a_group_begins_anew_at_the_beginning_and_old_receipts_are_expired(api):
+    api.group()
+    api.send(body="a")
+    api.send(body="b")
+    first = api.receive()
+    api.post("groups/billing/ack", receipts(first[:1]))
+    answer = reset(api, "earliest")
+    assert answer.status == 200
+    assert {"topic": "orders", "queue": 0, "offset": 0} in answer.json["queues"]
+    results = api.post("groups/billing/ack", receipts(first)).json["results"]
+    assert [result["outcome"] for result in results] == ["expired", "expired"]
+    again = api.receive()
+    assert bodies(again) == ["a", "b"]
+    assert {message["attempt"] for message in again} == {1}
+
+
+def test_a_group_begins_anew_at_the_end(api):
+    api.group()
+    api.send(body="a")
+    reset(api, "latest")
+    assert api.receive() == []
+    api.send(body="b")
+    assert bodies(api.receive()) == ["b"]
+
+
+@pytest.mark.parametrize("to", [NOW_MS + 10_000, "2026-09-21T14:13:30Z"])
+def test_a_group_begins_anew_at_a_time(api, clock, to):
+    api.group()
+    for body in "abcd":
+        api.send(body=body)
+        clock.advance(5_000)
+    api.post("groups/billing/ack", receipts(api.receive()))
+    assert reset(api, to).status == 200
+    assert bodies(api.receive()) == ["c", "d"]
+
+
+def test_a_group_does_not_begin_with_the_messages_of_a_topic_of_before(api, clock):
+    api.send(body="old")
+    api.delete("topics/orders")
+    clock.advance(1)
+    api.put("topics/orders", {})
+    api.group()
+    reset(api, "earliest")
+    assert api.receive() == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "pointer"),
+    [
+        ({}, "field_required", "/to"),
+        ({"to": "soon"}, "field_invalid", "/to"),
+        ({"to": "2026-09-21T14:13:30"}, "field_invalid", "/to"),
+        ({"to": "latest", "retries": "forget"}, "field_invalid", "/retries"),
+        ({"to": "latest", "queue": 1}, "field_unknown", "/queue"),
+    ],
+)
+def test_a_reset_that_makes_no_sense_is_refused(api, fields, code, pointer):
+    api.group()
+    answer = api.post("groups/billing/reset", fields)
+    assert (answer.status, answer.code) == (422, code)
+    assert answer.json["errors"][0]["pointer"] == pointer
+
+
+def test_a_reset_of_an_unknown_group_is_404_and_needs_the_right_to_manage(api):
+    assert reset(api, "latest").code == "group_not_found"
+    api.group()
+    assert reset(api.as_(scopes=("consume",)), "latest").status == 403
+
+
+def test_a_reset_is_audited(api):
+    api.group()
+    reset(api, "earliest")
+    (entry, *_) = api.get("audit-log").json["items"]
+    assert (entry["action"], entry["subject"]) == ("group.reset", "billing")
+    assert entry["detail"]["to"] == "earliest"
+
+
+def test_a_poll_that_waits_as_its_group_is_paused_says_so(api, wiring):
+    api.group()
+
+    def pause_and_wake(*_: Any) -> bool:
+        api.post("groups/billing/pause")
+        return True
+
+    wiring.watch.wait = pause_and_wake
+    answer = api.post("groups/billing/receive", {"wait_seconds": 20})
+    assert answer.json == {"messages": [], "paused": True}
+
+
+def test_a_paused_group_still_extends_and_goes_on_when_it_is_resumed(api):
+    api.group()
+    api.send(body="a", queue=0)
+    api.send(body="b", queue=0)
+    (first,) = api.receive(max_messages=1)
+    api.post("groups/billing/pause")
+    (extended,) = api.post(
+        "groups/billing/extend", {**receipts([first]), "lease_seconds": 60}
+    ).json["results"]
+    assert extended["outcome"] == "extended"
+    assert api.receive() == []
+    api.post("groups/billing/resume")
+    assert bodies(api.receive()) == ["b"]
+
+
+def test_a_topic_taken_out_and_in_again_goes_on_where_it_stood(api):
+    api.group()
+    for body in "abc":
+        api.send(body=body, queue=0)
+    api.post("groups/billing/ack", receipts(api.receive(max_messages=1)))
+    (held,) = api.receive(max_messages=1)
+    api.group(topic="mail")
+    assert api.receive() == []
+    outcomes = api.post("groups/billing/ack", receipts([held])).json["results"]
+    assert outcomes[0]["outcome"] == "acked"
+    api.send(body="d", queue=0)
+    api.group(start_from="latest")
+    assert bodies(api.receive()) == ["c", "d"]
+
+
+def test_another_tag_counts_from_where_the_group_stands(api):
+    api.group(subscriptions=[{"topic": "orders", "tags": "a"}])
+    for tag in "ab":
+        api.send(body=f"{tag}1", tag=tag, queue=0)
+    assert bodies(api.receive()) == ["a1"]
+    api.group(subscriptions=[{"topic": "orders", "tags": "b"}])
+    for tag in "ab":
+        api.send(body=f"{tag}2", tag=tag, queue=0)
+    assert bodies(api.receive()) == ["b2"]
+
+
+def test_a_queue_with_as_many_leases_as_it_may_says_so(api, monkeypatch):
+    monkeypatch.setattr("queues.store.handout.LEASES_MAX", 2)
+    monkeypatch.setattr("queues.store.consuming.LEASES_MAX", 2)
+    api.group()
+    for _ in range(3):
+        api.send(queue=0)
+    held = api.receive()
+    assert len(held) == 2
+    answer = api.post("groups/billing/receive", {})
+    assert answer.json == {"messages": [], "full": [{"topic": "orders", "queue": 0}]}
+    api.post("groups/billing/ack", receipts(held[:1]))
+    assert len(api.receive()) == 1
+
+
+def test_the_lag_of_a_filter_is_an_estimate_beyond_what_may_be_looked_at(api, monkeypatch):
+    monkeypatch.setattr("queues.store.lag.RECEIVE_UNITS_MAX", 10)
+    api.group(subscriptions=[{"topic": "orders", "tags": "a"}])
+    for number in range(30):
+        api.send(tag="ab"[number % 2], queue=0)
+    lag = api.get("groups/billing/lag").json
+    assert lag["ready_exact"] is False
+    assert sum(queue["ready"] for queue in lag["queues"]) == 15
+
+
+def test_a_slow_queue_does_not_hold_back_the_others(api, wiring):
+    api.put("topics/orders", {"queues": 4})
+    api.group()
+    for queue in range(4):
+        for _ in range(3):
+            api.send(queue=queue)
+    place = next(one for one in wiring.consuming._ledgers.places("billing") if one.queue_id == 1)
+    with wiring.consuming._ledgers.use(place) as ledger:
+        assert ledger.try_hold()
+        came = [message["queue"] for message in api.receive()]
+        ledger.release()
+    assert sorted(came) == [0, 0, 0, 2, 2, 2, 3, 3, 3]
+
+
+def test_a_queue_with_much_shares_with_those_with_little(api):
+    api.group()
+    for _ in range(40):
+        api.send(queue=0)
+    for queue in (1, 2):
+        api.send(queue=queue)
+    came = [message["queue"] for _ in range(4) for message in api.receive(max_messages=8)]
+    assert {1, 2} <= set(came)
