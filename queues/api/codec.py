@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from queues.codes import Code
+from queues.moments import parse_moment
 from queues.problems import Problem
 
 Shape = TypeVar("Shape")
@@ -55,6 +56,22 @@ def convert_query(parameters: Mapping[str, str], shape: type[Shape]) -> Shape:
         raise Problem(
             problem.code, problem.detail, pointer=(problem.pointer or "").lstrip("/")
         ) from None
+
+
+def moment_in_query(name: str, written: str | int | None) -> int | None:
+    """A moment of the query in ms: a query has no types, so digits are milliseconds."""
+    if written is None:
+        return None
+    digits = (
+        isinstance(written, str)
+        and written.lstrip("-").isdecimal()
+        and len(written) < len("9" * 20)
+    )
+    moment_ms = parse_moment(int(written) if digits else written)
+    if moment_ms is None:
+        detail = "Write RFC 3339 with a zone, or milliseconds since 1970."
+        raise Problem(Code.DELAY_INVALID, detail, pointer=name)
+    return moment_ms
 
 
 def shape_problem(error: msgspec.ValidationError) -> Problem:

@@ -8,6 +8,7 @@ from msgspec import UNSET
 
 from queues import wires
 from queues.api.answers import answer
+from queues.api.codec import moment_in_query
 from queues.api.endpoint import INSPECT, MANAGE, SEND, Call, endpoint
 from queues.api.shapes.messages import (
     Cancelled,
@@ -21,22 +22,24 @@ from queues.api.telling import tell_message, tell_summary
 from queues.api.tokens import make_token, page_size_of, read_token
 from queues.api.views import ApiView
 from queues.codes import Code
-from queues.moments import parse_moment
 from queues.problems import Problem
-from queues.selectors.listing import Filter, list_waiting
+from queues.selectors.listing import Filter, list_messages
 from queues.selectors.messages import require_visible
-from queues.selectors.scheduled import Place, Window
+from queues.selectors.scheduled import Window
 from queues.services import changes
 from queues.store.limits import DUE_MS_MAX
 
-_FILTERS = "This version lists state=scheduled, with topic, kind, key, tag, due_after, due_before."
+_FILTERS = (
+    "List state=scheduled by any filters, a key in any state, or another state with a topic and "
+    "due_after or due_before."
+)
 
 
 class MessagesView(ApiView):
     """`/messages`."""
 
     @endpoint(
-        "List messages that wait",
+        "List messages",
         scopes=(SEND, INSPECT),
         query=MessageQuery,
         gives={200: MessageList},
@@ -46,15 +49,13 @@ class MessagesView(ApiView):
         query: MessageQuery = call.query
         wanted = _filter(query)
         listing = ["messages", *_values(query)]
-        position = read_token(listing, query.page_token)
-        listed = list_waiting(
+        listed = list_messages(
             wanted,
             caller=call.caller,
-            after=None if position is None else Place(*position),
+            position=read_token(listing, query.page_token),
             limit=page_size_of(query.page_size),
         )
-        last = listed.last
-        token = "" if last is None else make_token(listing, [last.due_ms, last.holder, last.offset])
+        token = "" if listed.last is None else make_token(listing, listed.last)
         return answer(
             MessageList(
                 items=[tell_summary(view) for view in listed.views],
@@ -135,36 +136,28 @@ _PARKED_MAX = 10_000
 
 
 def _filter(query: MessageQuery) -> Filter:
-    if query.state != "scheduled":
-        raise Problem(Code.FILTER_UNSUPPORTED, _FILTERS, pointer="state")
-    if query.kind == "immediate":
+    after_ms, before_ms = _moment("due_after", query), _moment("due_before", query)
+    bounded = query.topic is not None and (after_ms is not None or before_ms is not None)
+    if query.state != "scheduled" and query.key is None:
+        if query.state is None or not bounded:
+            raise Problem(Code.FILTER_UNSUPPORTED, _FILTERS, pointer="state")
+        if query.state == "expired":
+            detail = "An expired message is gone; it is counted, not listed."
+            raise Problem(Code.FILTER_UNSUPPORTED, detail, pointer="state")
+    if query.kind == "immediate" and query.state in ("scheduled", "cancelled", "parked"):
         detail = "An immediate message never waits; kind is level or timed."
         raise Problem(Code.FILTER_UNSUPPORTED, detail, pointer="kind")
-    after_ms, before_ms = _moment("due_after", query), _moment("due_before", query)
     window = Window(
         topic=query.topic,
         kind=query.kind,
         due_from_ms=0 if after_ms is None else max(0, min(after_ms, DUE_MS_MAX)),
         due_before_ms=DUE_MS_MAX if before_ms is None else max(0, min(before_ms, DUE_MS_MAX)),
     )
-    return Filter(window, key=query.key, tag=query.tag)
+    return Filter(window, state=query.state, key=query.key, tag=query.tag)
 
 
 def _moment(field: str, query: MessageQuery) -> int | None:
-    written: str | int | None = getattr(query, field)
-    if written is None:
-        return None
-    # A query has no types: digits are milliseconds.
-    digits = (
-        isinstance(written, str)
-        and written.lstrip("-").isdecimal()
-        and len(written) < len("9" * 20)
-    )
-    moment_ms = parse_moment(int(written) if digits else written)
-    if moment_ms is None:
-        detail = "Write RFC 3339 with a zone, or milliseconds since 1970."
-        raise Problem(Code.DELAY_INVALID, detail, pointer=field)
-    return moment_ms
+    return moment_in_query(field, getattr(query, field))
 
 
 def _values(query: MessageQuery) -> list[Any]:

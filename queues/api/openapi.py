@@ -26,6 +26,7 @@ _TAGS = {
     "operations": "Operations",
     "delay-levels": "Schedule",
     "timer-wheel": "Schedule",
+    "forecast": "Schedule",
     "loops": "Schedule",
 }
 _DESCRIPTION = """\

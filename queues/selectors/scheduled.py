@@ -1,24 +1,24 @@
 """What waits: scans of the schedule table, vectorised, exact and without anything to keep in step.
 
 A message waits in a level's queue or in the timer queue until its settled word is set. The table
-says of each unit when it is due and for which topic, so windows and counts read no message.
+says of each unit when it is due and for which topic, so windows and counts read no message. Waiting
+retries lie there too; they are their group's, and are left out.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from queues import wires
-from queues.limits import SCAN_UNITS
-from queues.store import Store, StoreError
+from queues.access import Patterns
+from queues.store import MessageView, Store, StoreError
 from queues.store.limits import DUE_MS_MAX
-from queues.store.names import SCHEDULE_TOPIC, TIMER_TOPIC
+from queues.store.names import RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC, is_system_topic
+from queues.store.outlook import Bools, Places, Wanted
+from queues.store.queuetable import Queue
 from queues.store.record import Record
-
-Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Where a waiting message is, in the order of due times."""
+    """Where a message is or was held, in the order of due times."""
 
     due_ms: int
     #: Its holding queue: 0 is the timer queue, 1 and up are the levels.
@@ -45,45 +45,100 @@ class Place:
     offset: int
 
 
+ANYTHING = Patterns(("*",))
+
+
+def wanted_of(
+    window: Window, patterns: Patterns = ANYTHING, *, settled: bool = False
+) -> Wanted | None:
+    """The units that a window means to someone with these topic patterns; None: there are none."""
+    outlook = wires.wiring().get_store().outlook
+    topics: int | Bools | None
+    if window.topic is not None:
+        topics = outlook.topic_number(window.topic)
+        if topics is None or not is_users(window.topic) or not patterns.allow(window.topic):
+            return None
+    else:
+        topics = _topics_for(patterns)
+    return Wanted(window.due_from_ms, window.due_before_ms, topics, settled)
+
+
+def is_users(topic: str) -> bool:
+    """Whether the topic is one that messages are sent to, not one of the store's own."""
+    return not topic.startswith("%") and not is_system_topic(topic)
+
+
+def _topics_for(patterns: Patterns) -> Bools | None:
+    store = wires.wiring().get_store()
+    topics = store.topics()
+    if patterns.takes_all and not any(topic.startswith(RETRY_PREFIX) for topic in topics):
+        return None
+    takes: Callable[[str], bool] = lambda topic: is_users(topic) and patterns.allow(topic)  # noqa: E731
+    return store.outlook.topic_mask(takes)
+
+
+def holders(store: Store, kind: str | None = None) -> list[tuple[int, Queue]]:
+    """The holding queues with the numbers that stand for them in places."""
+    numbered = [
+        (0 if queue.topic == TIMER_TOPIC else queue.queue_id + 1, queue)
+        for queue in store.outlook.holding_queues()
+    ]
+    if kind == "level":
+        return [pair for pair in numbered if pair[0]]
+    return [pair for pair in numbered if not pair[0]] if kind == "timed" else numbered
+
+
 def count_waiting(topic: str) -> int:
     """How many messages wait for the topic."""
-    return sum(len(offsets) for _, offsets, _ in _matches(Window(topic=topic)))
+    wanted = wanted_of(Window(topic=topic))
+    return 0 if wanted is None else wires.wiring().get_store().outlook.count(wanted)
 
 
 def waiting_ids(topic: str, limit: int = 1000) -> list[str]:
     """Ids of some messages that wait for the topic."""
-    places, _ = waiting_places(Window(topic=topic), after=None, limit=limit)
+    places, _ = nearest_places(Window(topic=topic), after=None, limit=limit)
     return [record_id for place in places if (record_id := message_id(place)) is not None]
 
 
-def waiting_places(window: Window, *, after: Place | None, limit: int) -> tuple[list[Place], int]:
+def nearest_places(
+    window: Window, *, after: Place | None, limit: int, patterns: Patterns = ANYTHING
+) -> tuple[list[Place], int]:
     """The first places after one, in due order, and how many there are in the whole window."""
-    count = 0
-    best: list[Place] = []
-    for holder, offsets, due_ms in _matches(window):
-        count += len(offsets)
-        if after is not None:
-            later = _is_after(after, holder, offsets, due_ms)
-            offsets, due_ms = offsets[later], due_ms[later]  # noqa: PLW2901 (narrowed, not reused)
-        if len(offsets) > limit:
-            nearest = np.lexsort((offsets, due_ms))[:limit]
-            offsets, due_ms = offsets[nearest], due_ms[nearest]  # noqa: PLW2901
-        best += [
-            Place(due, holder, offset)
-            for due, offset in zip(due_ms.tolist(), offsets.tolist(), strict=True)
-        ]
-        best.sort()
-        del best[limit:]
-    return best, count
+    found, count = nearest(window, after=after, limit=limit, patterns=patterns)
+    return places_of(found), count
+
+
+def nearest(
+    window: Window, *, after: Place | None, limit: int, patterns: Patterns = ANYTHING,
+    settled: bool = False,
+) -> tuple[Places, int]:  # fmt: skip
+    """The same as columns, also of what no longer waits."""
+    store = wires.wiring().get_store()
+    wanted = wanted_of(window, patterns, settled=settled)
+    if wanted is None:
+        nothing = np.zeros(0, np.int64)
+        return Places(nothing, nothing, nothing, nothing), 0
+    return store.outlook.nearest(
+        holders(store, window.kind),
+        wanted,
+        after=None if after is None else (after.due_ms, after.holder, after.offset),
+        limit=limit,
+    )
+
+
+def places_of(found: Places) -> list[Place]:
+    """The columns as places."""
+    columns = (found.due_ms.tolist(), found.holders.tolist(), found.offsets.tolist())
+    return [Place(*values) for values in zip(*columns, strict=True)]
 
 
 def message_id(place: Place) -> str | None:
     """The id of the message at a place; None if its record is damaged."""
-    record = waiting_record(place)
+    record = held_record(place)
     return None if record is None else record.unique_id
 
 
-def waiting_record(place: Place) -> Record | None:
+def held_record(place: Place) -> Record | None:
     """The holding record at a place; None if it is damaged or gone."""
     store = wires.wiring().get_store()
     topic, queue_id = holding_queue(place.holder)
@@ -95,45 +150,33 @@ def waiting_record(place: Place) -> Record | None:
     return None
 
 
+def waiting_view(place: Place) -> MessageView | None:
+    """The message that waits at a place, without its timeline; None if it no longer does."""
+    record = held_record(place)
+    topic, queue_id = holding_queue(place.holder)
+    words, _ = wires.wiring().get_store().schedule_at(topic, queue_id, np.array([place.offset]))
+    if record is None or words[0]:
+        return None
+    return view_of_held(record)
+
+
+def view_of_held(record: Record) -> MessageView | None:
+    """What a holding record alone says of its message, as long as that waits."""
+    said = record.properties
+    kind, due = said.get("PD_KIND", ""), said.get("PD_DUE", "")
+    if not due or record.unique_id is None:
+        return None
+    version = int(said["PD_VERSION"])
+    return MessageView(
+        id=record.unique_id, topic=said.get("REAL_TOPIC", ""),
+        queue_id=int(said.get("REAL_QID", 0)), state="scheduled",
+        kind=kind[:1], level=int(kind[1:]) or None,  # type: ignore[arg-type]
+        due_ms=int(due), created_ms=record.born_ms, delivered_ms=None, delivered_offset=None,
+        version=version, reschedules=version - 1, parked_reason=None, record=record, timeline=(),
+        held_topic=record.topic, held_queue_id=record.queue_id, held_offset=record.queue_offset,
+    )  # fmt: skip
+
+
 def holding_queue(holder: int) -> tuple[str, int]:
     """Topic and queue of a holder's number."""
     return (TIMER_TOPIC, 0) if holder == 0 else (SCHEDULE_TOPIC, holder - 1)
-
-
-def _holders(store: Store, kind: str | None) -> list[int]:
-    timer = [] if kind == "level" else [0]
-    levels = [] if kind == "timed" else [queue + 1 for queue in store.queue_ids(SCHEDULE_TOPIC)]
-    return timer + sorted(levels)
-
-
-def _matches(window: Window) -> Iterator[tuple[int, Int64s, Int64s]]:
-    """Holder, offsets and due times of what waits in the window, a bounded stretch at a time."""
-    store = wires.wiring().get_store()
-    number = None if window.topic is None else store.topic_number(window.topic)
-    if window.topic is not None and number is None:
-        return
-    for holder in _holders(store, window.kind):
-        topic, queue_id = holding_queue(holder)
-        start = store.first_unsettled(topic, queue_id)
-        end = store.queue_bounds(topic, queue_id).max_offset
-        while start < end:
-            stop = min(end, start + SCAN_UNITS)
-            found = store.schedule(topic, queue_id, start, stop)
-            fits = found.settled == 0
-            fits &= found.due_ms >= window.due_from_ms
-            fits &= found.due_ms < window.due_before_ms
-            if number is not None:
-                fits &= found.topic_number == number
-            at = np.flatnonzero(fits)
-            yield holder, at + found.start, found.due_ms[at]
-            start = stop
-
-
-def _is_after(after: Place, holder: int, offsets: Int64s, due_ms: Int64s) -> npt.NDArray[np.bool_]:
-    same_due = due_ms == after.due_ms
-    if holder == after.holder:
-        beyond = offsets > after.offset
-    else:
-        beyond = np.full(len(offsets), holder > after.holder)
-    later: npt.NDArray[np.bool_] = (due_ms > after.due_ms) | (same_due & beyond)
-    return later

@@ -7,18 +7,22 @@ topics with that hash. What a message's state is, the settled word of its newest
 
 import json
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from queues.store.commitlog import CommitLog
 from queues.store.errors import RecordCorrupt, RecordGone
 from queues.store.hashes import index_hash
+from queues.store.held import tag_and_keys
 from queues.store.index import SKEW_MS, IndexSet
 from queues.store.messages import Event, MessageView, State
 from queues.store.names import JOURNAL_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from queues.store.queuetable import Queue, QueueTable
 from queues.store.record import decode_record
-from queues.store.scan import Parsed, is_whole, parse
-from queues.store.schedule import ScheduleTable
+from queues.store.scan import Parsed, is_whole, letters_of, parse
+from queues.store.schedule import Int64s, ScheduleTable
 
 #: Records of one id looked at, at the most: moves and renewals over a message's life.
 RECORDS_MAX = 10_000
@@ -80,6 +84,31 @@ class Lookup:
                 if record is not None and record.unique_id == message_id:
                     found[offset] = record
         return sorted(found.items())
+
+    def ids_with_key(
+        self, key: str, topics: Sequence[str], *, limit: int
+    ) -> tuple[list[str], bool]:
+        """Ids of messages with a business key in these topics, and whether those are all.
+
+        A message that waits has its key under the holding topic; its real topic then decides.
+        """
+        ids: dict[str, None] = {}
+        looked = 0
+        for topic in (*_HOLDING, *topics):
+            for offset in self._index.lookup(index_hash(topic, key), limit=limit - looked):
+                looked += 1
+                record = self._read(offset)
+                if record is None or key not in tag_and_keys(record.own)[1]:
+                    continue
+                if (record.real_topic or record.topic) in topics:
+                    ids[record.unique_id] = None
+            if looked >= limit:
+                return list(ids), False
+        return list(ids), True
+
+    def letters(self, log_offsets: Int64s) -> npt.NDArray[np.uint8]:
+        """What the records at these log offsets are; 0 for those that are gone."""
+        return letters_of(self._log, log_offsets)
 
     def _read(self, offset: int) -> Parsed | None:
         """The record at a log offset; None if readers may not see it, or it is damaged or gone."""

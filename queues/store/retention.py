@@ -11,7 +11,6 @@ segment's age is counted from the store time of the first record behind it. Noth
 the retention ever goes. Logical first: the queues' minima are raised, then files are unlinked.
 """
 
-import contextlib
 import json
 import logging
 from collections.abc import Callable
@@ -26,13 +25,12 @@ from queues.store.append import Appender
 from queues.store.batch import Batch, Source
 from queues.store.control import Word
 from queues.store.encode import Encoder
-from queues.store.errors import RecordGone
 from queues.store.handover import HandOvers
 from queues.store.held import Held, take_apart
 from queues.store.names import TIMER_TOPIC
 from queues.store.parts import Parts
 from queues.store.queuetable import Queue
-from queues.store.scan import letters_at, parse, read_whole
+from queues.store.scan import letters_of, parse, read_whole
 from queues.store.schedule import LOST, Int64s
 from queues.store.settings import DAY_MS, StoreSettings
 
@@ -128,13 +126,7 @@ class Retention:
 
     def _are_parked(self, words: Int64s) -> npt.NDArray[np.bool_]:
         """Which settled words lead to a parking record."""
-        log, parked = self._parts.log, np.zeros(len(words), np.bool_)
-        bases = words - words % log.segment_bytes
-        for base in np.unique(bases[words > LOST]).tolist():
-            chosen = np.flatnonzero((bases == base) & (words > LOST))
-            with contextlib.suppress(RecordGone):
-                octets = log.memory(base).array(np.uint8)
-                parked[chosen] = letters_at(octets, words[chosen] - base) == ord("P")
+        parked: npt.NDArray[np.bool_] = letters_of(self._parts.log, words) == ord("P")
         return parked
 
     def _renew_one(self, queue: Queue, unit: int, settled: int, now_ms: int) -> int:

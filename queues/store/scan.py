@@ -4,6 +4,7 @@
 of the log into dispatch entries, for the repair of one write and for a rebuild.
 """
 
+import contextlib
 import zlib
 from collections.abc import Callable
 from typing import NamedTuple
@@ -26,6 +27,7 @@ from queues.store.held import tag_and_keys
 from queues.store.names import holds_schedule
 from queues.store.properties import PD_IDEMPOTENCY, idempotency_text
 from queues.store.queuetable import Queue, QueueTable
+from queues.store.schedule import LOST
 
 _HOLDING = b"\x02REAL_TOPIC\x01"
 _LEADING = b"PD_DUE\x01"
@@ -136,6 +138,18 @@ def letters_at(octets: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> npt.
     letter_at = topic_at + 3 + octets[np.minimum(topic_at, len(octets) - 1)] + FROM_LETTER_AT
     letters: npt.NDArray[np.uint8] = octets[np.minimum(letter_at, len(octets) - 1)]
     return letters
+
+
+def letters_of(log: CommitLog, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    """What the records at these log offsets are; 0 for those that are gone and for no offset."""
+    found = np.zeros(len(offsets), np.uint8)
+    bases = offsets - offsets % log.segment_bytes
+    for base in np.unique(bases[offsets > LOST]).tolist():
+        chosen = np.flatnonzero((bases == base) & (offsets > LOST))
+        with contextlib.suppress(RecordGone):
+            octets = log.memory(base).array(np.uint8)
+            found[chosen] = letters_at(octets, offsets[chosen] - base)
+    return found
 
 
 class Scanner:

@@ -165,6 +165,10 @@ class ScheduleTable:
         words = rows[:, 1]
         return ScheduleSlice(start, rows[:, 0], words & DUE_MS_MAX, words >> DUE_BITS)
 
+    def block(self, number: int) -> Int64s | None:
+        """The entries of one file, in place: settled word and word 1; None where there is none."""
+        return self._readable(number)
+
     def _readable(self, number: int) -> Int64s | None:
         found = self._files.get(number)
         if found is not None:

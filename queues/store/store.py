@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queues.store.append import Appender
+from queues.store.bulkchanges import BulkChanges
 from queues.store.changes import Changes
 from queues.store.clock import Clock, SystemClock
 from queues.store.commitlog import CommitLog
@@ -41,6 +42,7 @@ from queues.store.messages import (
     QueueBounds,
 )
 from queues.store.opening import Presence, load_sizes
+from queues.store.outlook import Outlook
 from queues.store.parking import ParkedList
 from queues.store.parts import Parts, put_together
 from queues.store.queuetable import Queue
@@ -125,22 +127,26 @@ class Store:
         )
         flush_lock = self.disk.lock(self.root / "postdate" / "flush.lock")
         self._flusher = Flusher(control, log, flush_lock, sync_flush=sync_flush)
-        lookup = Lookup(log, parts.index, parts.queues, parts.table_of, self._reader.visible)
+        self.lookup = Lookup(log, parts.index, parts.queues, parts.table_of, self._reader.visible)
         #: Sends messages with idempotency keys.
         self.once = OnceSender(parts, self._appender, self._encoder, self._flusher.settle)
         self._changes = Changes(
-            self._appender, self._encoder, lookup, log, parts.queues, self.clock,
+            self._appender, self._encoder, self.lookup, log, parts.queues, self.clock,
             self._flusher.settle,
         )  # fmt: skip
         self._hand_overs = HandOvers(
             self._appender, log, parts.queues, parts.consume_queues,
             parts.table_of, self._queue_of, self._flusher.settle,
         )  # fmt: skip
+        self.bulk = BulkChanges(
+            self._appender, self._encoder, log, self._hand_overs, self.clock, self._flusher.settle
+        )
         self._retention = Retention(
             parts, self._appender, self._encoder, self._hand_overs, self.settings, self.root,
             self._flusher.flush,
         )  # fmt: skip
         self._parked = ParkedList(parts.queues, parts.consume_queues, log, parts.table_of)
+        self.outlook = Outlook(parts.queues, parts.table_of, self._reader.bounds_of)
         #: Rung at every commit.
         self.bell = control.bell("log")
 
@@ -289,12 +295,6 @@ class Store:
     def topic_name(self, topic_number: int) -> str:
         """The topic that a schedule table's number means."""
         return self._queues.topic_of(topic_number)
-
-    def topic_number(self, topic: str) -> int | None:
-        """The number that stands for a topic in schedule tables; None if nothing was sent to it."""
-        queue_ids = self._queues.queue_ids(topic)
-        queue = self._queues.find(topic, queue_ids[0]) if queue_ids else None
-        return None if queue is None else queue.topic_number
 
     def note_wake(self, loop: str, at_ms: int) -> None:
         """Say when a loop means to wake; an earlier due time rings its bell."""

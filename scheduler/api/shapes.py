@@ -1,6 +1,10 @@
 """The shapes of levels, wheel and loops."""
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from queues.api.shapes.sending import Moment
 
 
 class DelayLevel(Struct, kw_only=True):
@@ -72,3 +76,35 @@ class LoopList(Struct):
 
     items: list[LoopAnswer]
     next_page_token: str = ""
+
+
+class ForecastQuery(Struct, forbid_unknown_fields=True, kw_only=True, rename={"start": "from"}):
+    """Which future."""
+
+    start: Annotated[Moment | None, Meta(description="Default: now.")] = None
+    to: Annotated[Moment | None, Meta(description="Default: a day after `from`.")] = None
+    step: Annotated[
+        str | None,
+        Meta(description="A duration, 1s to 1d; by default one that makes at most 1440 buckets."),
+    ] = None
+    topic: str | None = None
+
+
+class ForecastBucket(Struct):
+    """How many messages come due from here to the next bucket."""
+
+    start: str
+    start_ms: int
+    count: int
+
+
+class ForecastAnswer(Struct, kw_only=True, rename={"from_": "from"}):
+    """What will come due, levels and timed together; the last bucket ends at `to`."""
+
+    from_: str
+    from_ms: int
+    to: str
+    to_ms: int
+    step_ms: int
+    total: int
+    buckets: list[ForecastBucket]

@@ -85,7 +85,8 @@ def test_key_and_tag_are_looked_up_in_the_messages(api):
 
 @pytest.mark.parametrize(
     "query",
-    ["", "?state=ready", "?topic=orders", "?key=a", "?state=cancelled",
+    ["", "?state=ready", "?topic=orders", "?state=cancelled", "?state=cancelled&topic=orders",
+     "?state=parked&due_after=0", "?state=expired&topic=orders&due_after=0",
      "?state=scheduled&kind=immediate"],
 )  # fmt: skip
 def test_a_filter_that_would_read_everything_is_refused(api, query):
@@ -96,6 +97,162 @@ def test_a_filter_that_would_read_everything_is_refused(api, query):
 def test_a_window_that_is_no_time_is_refused(api):
     answer = api.get("messages?state=scheduled&due_after=noon")
     assert (answer.status, answer.code, answer.pointers) == (400, "delay_invalid", ["due_after"])
+
+
+def test_a_key_alone_finds_its_messages_in_any_state(api, clock):
+    at_once = api.send(keys=["order-1"])
+    waits = api.send(delay="1h", keys=["order-1"])
+    level = api.send(delay_level=3, keys=["order-1", "order-2"])
+    cancelled = api.send(delay="2h", keys=["order-1"])
+    moved = api.send("mail", delay="1m", keys=["order-1"])
+    api.send(delay="1h", keys=["order-10"])
+    api.delete(f"messages/{cancelled['id']}")
+    api.patch(f"messages/{moved['id']}", {"delay": "3h"})
+    clock.advance(10_000)
+    api.hand_over_what_is_due()
+    page = api.get("messages?key=order-1").json
+    assert {one["id"]: one["state"] for one in page["items"]} == {
+        at_once["id"]: "ready",
+        level["id"]: "ready",
+        waits["id"]: "scheduled",
+        cancelled["id"]: "cancelled",
+        moved["id"]: "scheduled",
+    }
+    assert page["count"] == 5
+    dues = [one["due_at_ms"] for one in page["items"]]
+    assert dues == sorted(dues)
+    assert ids(api.get("messages?key=order-1&topic=mail").json) == [moved["id"]]
+    assert ids(api.get("messages?key=order-1&state=cancelled").json) == [cancelled["id"]]
+    assert ids(api.get("messages?key=order-2").json) == [level["id"]]
+    first = api.get("messages?key=order-1&page_size=2").json
+    rest = api.get(f"messages?key=order-1&page_token={first['next_page_token']}").json
+    assert ids(first) + ids(rest) == ids(page)
+    limited = api.as_(topics=("mail",))
+    assert ids(limited.get("messages?key=order-1").json) == [moved["id"]]
+
+
+def test_cancelled_messages_of_a_topic_are_listed_in_due_order_by_pages(api, clock):
+    sent = [api.send(delay=f"{n + 1}m", tag="even" if n % 2 == 0 else "odd") for n in range(8)]
+    other = api.send("mail", delay="1m")
+    for one in [*sent[::-1][:6], other]:
+        api.delete(f"messages/{one['id']}")
+    api.post(f"messages/{sent[7]['id']}/restore")
+    clock.advance(2 * MINUTE)
+    api.hand_over_what_is_due()
+    wanted = [one["id"] for one in sent[2:7]]
+    query = f"messages?state=cancelled&topic=orders&due_after={NOW_MS}"
+    page = api.get(query).json
+    assert (ids(page), page["count"]) == (wanted, 5)
+    assert {one["state"] for one in page["items"]} == {"cancelled"}
+    seen, token = [], ""
+    while True:
+        page = api.get(f"{query}&page_size=2&page_token={token}").json
+        assert page["count"] == 5
+        seen += ids(page)
+        token = page["next_page_token"]
+        if not token:
+            break
+    assert seen == wanted
+    assert ids(api.get(f"{query}&tag=even").json) == [sent[2]["id"], sent[4]["id"], sent[6]["id"]]
+    assert ids(api.get(f"{query}&due_before={NOW_MS + 5 * MINUTE}").json) == wanted[:2]
+
+
+def test_parked_messages_of_a_topic_are_listed(api, wiring):
+    one = api.send(delay="1m")
+    wiring.store.park("rmq_sys_wheel_timer", 0, 0, reason="the topic was deleted")
+    page = api.get("messages?state=parked&topic=orders&due_after=0").json
+    assert ids(page) == [one["id"]]
+    assert page["items"][0]["parked_reason"] == "the topic was deleted"
+
+
+def test_delivered_messages_of_a_topic_are_listed_by_pages(api, clock):
+    at_once = [api.send(tag="now") for _ in range(5)]
+    later = [api.send(delay="1m"), api.send(delay_level=5)]
+    api.send(delay="1h")
+    api.send("mail")
+    clock.advance(MINUTE)
+    assert api.hand_over_what_is_due() == 2
+    clock.advance(MINUTE)
+    last = api.send()
+    query = f"messages?state=ready&topic=orders&due_after={NOW_MS}"
+    everything = [*at_once, *later, last]
+    page = api.get(query).json
+    assert sorted(ids(page)) == sorted(one["id"] for one in everything)
+    assert page["count"] == 8
+    seen, token = [], ""
+    while True:
+        page = api.get(f"{query}&page_size=3&page_token={token}").json
+        assert page["count"] == 8
+        seen += ids(page)
+        token = page["next_page_token"]
+        if not token:
+            break
+    assert sorted(seen) == sorted(one["id"] for one in everything)
+    assert len(seen) == 8
+    by_kind = ids(api.get(f"{query}&kind=level").json)
+    assert by_kind == [later[1]["id"]]
+    assert sorted(ids(api.get(f"{query}&tag=now").json)) == sorted(one["id"] for one in at_once)
+    until = f"&due_before={NOW_MS + MINUTE + 1}"
+    assert len(ids(api.get(query + until).json)) == 7
+
+
+# --- forecast
+
+
+def buckets(api, query=""):
+    answer = api.get(f"forecast?{query}")
+    assert answer.status == 200, answer.json
+    found = answer.json["buckets"]
+    assert answer.json["total"] == sum(one["count"] for one in found)
+    return {one["start_ms"] - NOW_MS: one["count"] for one in found if one["count"]}
+
+
+def test_the_forecast_counts_levels_and_timed_together_without_what_is_cancelled(api, clock):
+    for _ in range(3):
+        api.send(delay="30s")
+    api.send(delay_level=5)
+    gone = api.send(delay="90s")
+    api.send("mail", delay="2m")
+    api.send()
+    api.delete(f"messages/{gone['id']}")
+    assert buckets(api) == {0: 3, MINUTE: 1, 2 * MINUTE: 1}
+    assert buckets(api, "topic=orders&step=1s") == {30_000: 3, MINUTE: 1}
+    assert buckets(api, "topic=nobody") == {}
+    assert buckets(api.as_(topics=("mail",))) == {2 * MINUTE: 1}
+    clock.advance(30_000)
+    api.hand_over_what_is_due()
+    assert buckets(api, f"from={NOW_MS}&to={NOW_MS + 60_000}&step=1h") == {}
+
+
+def test_a_forecasts_buckets_begin_at_from_and_end_at_to(api):
+    api.send(delay_ms=10_000)
+    api.send(delay_ms=14_999)
+    api.send(delay_ms=15_000)
+    query = f"from={NOW_MS + 10_000}&to={NOW_MS + 15_000}&step=2s"
+    told = api.get(f"forecast?{query}").json
+    assert [one["start_ms"] - NOW_MS for one in told["buckets"]] == [10_000, 12_000, 14_000]
+    assert [one["count"] for one in told["buckets"]] == [1, 0, 1]
+    assert told["to_ms"] == NOW_MS + 15_000
+    day = api.get("forecast").json
+    assert (day["step_ms"], len(day["buckets"])) == (MINUTE, 1440)
+    assert day["buckets"][0]["start"] == day["from"]
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "code"),
+    [
+        ("step=soon", 400, "delay_invalid"),
+        ("from=noon", 400, "delay_invalid"),
+        ("step=500ms", 422, "out_of_bounds"),
+        ("step=2d", 422, "out_of_bounds"),
+        (f"from={NOW_MS}&to={NOW_MS}", 422, "out_of_bounds"),
+        (f"from={NOW_MS}&to={NOW_MS + 40 * 86_400_000}&step=1s", 422, "out_of_bounds"),
+        ("until=tomorrow", 422, "field_unknown"),
+    ],
+)
+def test_a_forecast_that_cannot_be_is_refused(api, query, status, code):
+    answer = api.get(f"forecast?{query}")
+    assert (answer.status, answer.code) == (status, code)
 
 
 # --- schedule

@@ -1,0 +1,281 @@
+"""The outlook: what waits and when it is due, by vectorised scans of the schedule tables.
+
+A table is looked at a block (one file, 65,536 units, 1 MiB) at a time, in place: nothing is copied
+but what fits. Of a block whose every unit is there the due times never change, so its earliest and
+latest are remembered; and a settled word never becomes 0 again, so a block in which nothing waits
+is never looked at again. Both are derived, belong to this process, and need no keeping in step.
+
+Example: with 10,000,000 messages waiting, 153 blocks are scanned for a forecast; those that were
+handed over since the store was made cost nothing.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from queues.store.limits import DUE_MS_MAX, SCHEDULE_UNITS, TOPICS_MAX
+from queues.store.messages import QueueBounds
+from queues.store.names import SCHEDULE_TOPIC, TIMER_TOPIC
+from queues.store.queuetable import Queue, QueueTable
+from queues.store.schedule import DUE_BITS, LOST, Int64s, ScheduleTable
+
+#: So many units more than wanted are kept before they are narrowed again.
+_SHRUNK_ABOVE = 1000
+#: The zone of a block whose due times are not known.
+_ANY = (-1, DUE_MS_MAX + 1)
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which units of the schedule tables are meant."""
+
+    #: Due at or after, and before, ms.
+    due_from_ms: int = 0
+    due_before_ms: int = DUE_MS_MAX + 1
+    #: Numbers of the real topics, or one of them; None: any.
+    topics: Bools | int | None = None
+    #: Those whose settled word is not 0, instead of those that wait.
+    settled: bool = False
+
+
+class Found(NamedTuple):
+    """Units of one block that are wanted."""
+
+    offsets: Int64s
+    due_ms: Int64s
+    #: Settled words; all 0 for what waits.
+    words: Int64s
+
+
+class Places(NamedTuple):
+    """Units of several queues, in the order of due time, holder and offset."""
+
+    due_ms: Int64s
+    #: The number that stands for the queue.
+    holders: Int64s
+    offsets: Int64s
+    words: Int64s
+
+
+class _Nearest:
+    """Keeps the first units of many, in due order, without sorting the many."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._parts: list[Places] = []
+        self._held = 0
+        #: What is due later is not among the first.
+        self.worst_ms: int | None = None
+
+    def take(self, holder: int, due_ms: Int64s, offsets: Int64s, words: Int64s) -> None:
+        """Take more units of one queue."""
+        self._parts.append(Places(due_ms, np.full(len(due_ms), holder), offsets, words))
+        self._held += len(due_ms)
+        if self._held > 2 * self._limit + _SHRUNK_ABOVE:
+            self._shrink()
+
+    def _shrink(self) -> None:
+        joined = _joined(self._parts)
+        worst = int(np.partition(joined.due_ms, self._limit - 1)[self._limit - 1])
+        at = np.flatnonzero(joined.due_ms <= worst)
+        self._parts = [Places(*(column[at] for column in joined))]
+        self._held, self.worst_ms = len(at), worst
+
+    def places(self) -> Places:
+        """The first ones, in order."""
+        joined = _joined(self._parts)
+        order = np.lexsort((joined.offsets, joined.holders, joined.due_ms))[: self._limit]
+        return Places(*(column[order] for column in joined))
+
+
+def _joined(parts: Sequence[Places]) -> Places:
+    if not parts:
+        nothing = np.zeros(0, np.int64)
+        return Places(nothing, nothing, nothing, nothing)
+    return Places(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _are_after(after: tuple[int, int, int], holder: int, first: int, due_ms: Int64s) -> Bools:
+    """Which units of a block, whose first one is `first`, come behind a place."""
+    after_ms, after_holder, after_offset = after
+    later: Bools = due_ms > after_ms
+    if holder > after_holder:
+        return due_ms >= after_ms
+    if holder == after_holder:
+        later |= (due_ms == after_ms) & (np.arange(len(due_ms)) > after_offset - first)
+    return later
+
+
+class Outlook:
+    """Scans the schedule tables of one store."""
+
+    def __init__(
+        self, queues: QueueTable, table_of: Callable[[Queue], ScheduleTable],
+        bounds_of: Callable[[Queue], QueueBounds],
+    ) -> None:  # fmt: skip
+        self._queues, self._table_of, self._bounds_of = queues, table_of, bounds_of
+        #: Queue and block to the earliest and latest due time of a whole block.
+        self._zones: dict[tuple[int, int], tuple[int, int]] = {}
+        #: Whole blocks in which nothing waits.
+        self._over: set[tuple[int, int]] = set()
+
+    def holding_queues(self) -> list[Queue]:
+        """The timer queue and the levels' queues, in this order."""
+        self._queues.refresh()
+        timer = [queue for queue in self._queues.queues if queue.topic == TIMER_TOPIC]
+        levels = [queue for queue in self._queues.queues if queue.topic == SCHEDULE_TOPIC]
+        return timer + sorted(levels, key=lambda queue: queue.queue_id)
+
+    def topic_number(self, topic: str) -> int | None:
+        """The number that stands for a topic in schedule tables; None if nothing was sent to it."""
+        queue_ids = self._queues.queue_ids(topic)
+        queue = self._queues.find(topic, queue_ids[0]) if queue_ids else None
+        return None if queue is None else queue.topic_number
+
+    def topic_mask(self, allow: Callable[[str], bool]) -> Bools:
+        """The numbers of the topics that `allow` takes, as an array to index."""
+        self._queues.refresh()
+        mask = np.zeros(TOPICS_MAX, np.bool_)
+        numbers = {queue.topic: queue.topic_number for queue in self._queues.queues}
+        for topic, number in numbers.items():
+            mask[number] = allow(topic)
+        return mask
+
+    def end_of(self, queue: Queue) -> int:
+        """Where a holding queue ends for readers."""
+        return self._bounds_of(queue).max_offset
+
+    def units(
+        self, queue: Queue, wanted: Wanted, *, start: int = 0, stop: int | None = None
+    ) -> Iterator[Found]:
+        """The wanted units of [start, stop), by blocks."""
+        for first, rows, due_ms, keep in self._blocks(queue, wanted, start, stop):
+            at = np.arange(len(rows)) if keep is None else np.flatnonzero(keep)
+            words = rows[at, 0] if wanted.settled else np.zeros(len(at), np.int64)
+            yield Found(at + first, due_ms if keep is None else due_ms.compress(keep), words)
+
+    def _blocks(
+        self, queue: Queue, wanted: Wanted, start: int, stop: int | None
+    ) -> Iterator[tuple[int, Int64s, Int64s, Bools | None]]:
+        """Blocks with something wanted: first unit, entries, due times, and which (None: all)."""
+        bounds, table = self._bounds_of(queue), self._table_of(queue)
+        first = max(start, bounds.min_offset)
+        end = bounds.max_offset if stop is None else min(stop, bounds.max_offset)
+        while first < end:
+            number = first // SCHEDULE_UNITS
+            base = number * SCHEDULE_UNITS
+            last = min(end, base + SCHEDULE_UNITS)
+            place = queue.index, number
+            block = None if self._is_apart(place, wanted) else table.block(number)
+            if block is not None:
+                rows = block[first - base : last - base]
+                found = self._look(rows, place, wanted, whole=len(rows) == SCHEDULE_UNITS)
+                if found is not None:
+                    yield first, rows, *found
+            first = last
+
+    def _is_apart(self, place: tuple[int, int], wanted: Wanted) -> bool:
+        """Whether nothing in the block can be wanted."""
+        if not wanted.settled and place in self._over:
+            return True
+        low, high = self._zones.get(place, _ANY)
+        return high < wanted.due_from_ms or low >= wanted.due_before_ms
+
+    def _look(
+        self, rows: Int64s, place: tuple[int, int], wanted: Wanted, *, whole: bool
+    ) -> tuple[Int64s, Bools | None] | None:
+        """Due times of a block's units and which are wanted (None: all); None where none is."""
+        words = rows[:, 0]
+        settled = int(np.count_nonzero(words))
+        if whole and settled == len(rows):
+            self._over.add(place)
+        if settled == (0 if wanted.settled else len(rows)):
+            return None
+        seconds = rows[:, 1]
+        due_ms = seconds & DUE_MS_MAX
+        if whole and place not in self._zones:
+            self._zones[place] = int(due_ms.min()), int(due_ms.max())
+            if self._is_apart(place, wanted):
+                return None
+        masks: list[Bools] = []
+        if wanted.settled:
+            masks.append(words > LOST)
+        elif settled:
+            masks.append(words == 0)
+        low, high = self._zones.get(place, _ANY)
+        if low < wanted.due_from_ms:
+            masks.append(due_ms >= wanted.due_from_ms)
+        if high >= wanted.due_before_ms:
+            masks.append(due_ms < wanted.due_before_ms)
+        if wanted.topics is not None:
+            numbers = seconds >> DUE_BITS
+            if isinstance(wanted.topics, int):
+                masks.append(numbers == wanted.topics)
+            else:
+                masks.append(wanted.topics[numbers])
+        return due_ms, _all_of(masks)
+
+    # -- answers --------------------------------------------------------------------------------
+
+    def count(self, wanted: Wanted) -> int:
+        """How many units are wanted."""
+        total = 0
+        for queue in self.holding_queues():
+            for _, rows, _, keep in self._blocks(queue, wanted, 0, None):
+                total += len(rows) if keep is None else int(np.count_nonzero(keep))
+        return total
+
+    def nearest(
+        self, queues: Sequence[tuple[int, Queue]], wanted: Wanted, *,
+        after: tuple[int, int, int] | None, limit: int,
+    ) -> tuple[Places, int]:  # fmt: skip
+        """The first wanted units behind a place, in due order, and how many are wanted in all.
+
+        `queues` come with the number that stands for each in a place.
+        """
+        nearest, count = _Nearest(limit), 0
+        for holder, queue in queues:
+            for first, rows, due_ms, keep in self._blocks(queue, wanted, 0, None):
+                count += len(rows) if keep is None else int(np.count_nonzero(keep))
+                masks = [] if keep is None else [keep]
+                if after is not None:
+                    masks.append(_are_after(after, holder, first, due_ms))
+                if nearest.worst_ms is not None:
+                    masks.append(due_ms <= nearest.worst_ms)
+                close = _all_of(masks)
+                at = np.arange(len(rows)) if close is None else np.flatnonzero(close)
+                if len(at):
+                    nearest.take(holder, due_ms[at], at + first, rows[at, 0])
+        return nearest.places(), count
+
+    def buckets(self, wanted: Wanted, step_ms: int) -> Int64s:
+        """How many units are due in each step of the window, beginning at its start."""
+        start_ms, end_ms = wanted.due_from_ms, wanted.due_before_ms
+        counts = np.zeros(max(0, -(-(end_ms - start_ms) // step_ms)), np.int64)
+        for queue in self.holding_queues():
+            for _, _, due_ms, keep in self._blocks(queue, wanted, 0, None):
+                # Divided before they are narrowed: that is quicker in one sweep.
+                numbers = (due_ms - start_ms) // step_ms
+                add_to_buckets(counts, numbers if keep is None else numbers.compress(keep))
+        return counts
+
+
+def _all_of(masks: list[Bools]) -> Bools | None:
+    if not masks:
+        return None
+    keep = masks[0]
+    for mask in masks[1:]:
+        keep = keep & mask
+    return keep
+
+
+def add_to_buckets(counts: Int64s, numbers: Int64s) -> None:
+    """Add one to the bucket of each number; all are buckets."""
+    if len(numbers):
+        low = int(numbers.min())
+        found = np.bincount(numbers - low)
+        counts[low : low + len(found)] += found
