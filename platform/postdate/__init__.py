@@ -1,4 +1,4 @@
-"""The Django project of Postdate: settings, URLs, Celery app, wiring and supervisor.
+"""Postdate: the Django project and supervisor of the server, its client and its command line.
 
-The only package that chooses implementations; it imports every other one, and none imports it.
+It imports nothing, so that `postdate.client` and `postdate.cli` work without the server.
 """

@@ -1,0 +1,194 @@
+"""Commands for dead letters: list, show, redrive, export, discard."""
+
+import csv
+import sys
+from typing import Annotated, Any, Literal
+
+import msgspec
+import typer
+
+from postdate.cli.connecting import connect
+from postdate.cli.messages import At, moment_of
+from postdate.cli.outcomes import command
+from postdate.cli.output import (
+    Json,
+    console,
+    progress_bar,
+    short,
+    show_facts,
+    show_json,
+    show_line,
+    show_table,
+    tell,
+)
+from postdate.client import Client
+from postdate.client.shapes.consuming import Redrive
+from postdate.client.shapes.control import Operation
+
+app = typer.Typer(no_args_is_help=True, help="Look at dead letters, and have them tried again.")
+
+Topic = Annotated[str | None, typer.Option(help="Only those of this topic.")]
+Key = Annotated[str | None, typer.Option(help="Only those with this key.")]
+Reason = Annotated[str | None, typer.Option(help="Only those that died of this.")]
+
+
+@app.command("list")
+@command
+def list_(
+    context: typer.Context,
+    group: str,
+    topic: Topic = None,
+    key: Key = None,
+    reason: Reason = None,
+    died_after: At = None,
+    died_before: At = None,
+    limit: Annotated[int, typer.Option(help="At most so many, up to 1000.")] = 50,
+    as_json: Json = False,
+) -> None:
+    """List a group's dead letters."""
+    with connect(context) as client:
+        page = client.group(group).dead_letters.list(
+            topic=topic,
+            key=key,
+            reason=reason,
+            died_after=moment_of(died_after),
+            died_before=moment_of(died_before),
+            page_size=limit,
+        )
+    if as_json:
+        show_json(page)
+        return
+    rows = [
+        [one.id, one.topic, one.died_at, one.failures, short(one.reason or "-"), one.redriven_at]
+        for one in page.items
+    ]
+    columns = ["id", "topic", "died", "#failures", "reason", "redriven"]
+    show_table(columns, rows, empty="There are no dead letters.")
+
+
+@app.command()
+@command
+def show(context: typer.Context, group: str, message_id: str, as_json: Json = False) -> None:
+    """Show everything that is known of a dead letter."""
+    with connect(context) as client:
+        letter = client.group(group).dead_letters.get(message_id)
+    if as_json:
+        show_json(letter)
+        return
+    show_facts(
+        [
+            ("id", letter.id),
+            ("topic", letter.topic),
+            ("died", letter.died_at),
+            ("failures", letter.failures),
+            ("reason", letter.reason),
+            ("redriven", letter.redriven_at),
+            ("tag", letter.tag),
+            ("keys", " ".join(letter.keys) or None),
+            ("properties", letter.properties or None),
+            ("body", short(tell(letter.body), characters=2000)),
+        ]
+    )
+    if letter.reasons:
+        show_facts(("", one) for one in letter.reasons)
+
+
+@app.command()
+@command
+def redrive(
+    context: typer.Context,
+    group: str,
+    message_ids: Annotated[list[str] | None, typer.Argument(help="Which ones.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All that are not marked.")] = False,
+    topic: Topic = None,
+    key: Key = None,
+    reason: Reason = None,
+    again: Annotated[bool, typer.Option(help="Those that were redriven before, too.")] = False,
+    dry_run: Annotated[bool, typer.Option(help="Only say how many.")] = False,
+    rate: Annotated[float | None, typer.Option(help="At most so many a second.")] = None,
+    stop_after: Annotated[
+        int | None, typer.Option(help="Stop when so many have failed again.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Have the group try dead letters again: by id, by filter, or all of them."""
+    filters = {"topic": topic, "key": key, "reason": reason}
+    filter_ = {name: value for name, value in filters.items() if value is not None} or None
+    if sum((bool(message_ids), everything, filter_ is not None)) != 1:
+        raise ValueError("Give ids, or --all, or a filter.")
+    with connect(context) as client:
+        done = client.group(group).dead_letters.redrive(
+            message_ids or None,
+            filter_=filter_,
+            everything=everything,
+            again=again,
+            dry_run=dry_run,
+            messages_per_second=rate,
+            stop_after_failures=stop_after,
+        )
+        if done.id is not None:
+            operation = wait_for(client, done.id, "Redriving")
+            show_json(operation) if as_json else console.print(tell(operation.result))
+            return
+    _show_redrive(done, as_json=as_json)
+
+
+def _show_redrive(done: Redrive, *, as_json: bool) -> None:
+    if as_json:
+        show_json(done)
+    elif done.count is not None:
+        console.print(f"{done.count:,} would be tried again.", highlight=False)
+    else:
+        rows = [[one.id, one.outcome] for one in done.results]
+        show_table(["id", "outcome"], rows, empty="There was nothing to redrive.")
+
+
+def wait_for(client: Client, operation_id: str, what: str) -> Operation:
+    """The operation once it is done, with a bar until then."""
+    with progress_bar() as progress:
+        task = progress.add_task(what, total=None)
+
+        def show_progress(operation: Operation) -> None:
+            at = operation.progress
+            progress.update(task, completed=at.done, total=at.total)
+
+        return client.operations.wait(operation_id, on_progress=show_progress)
+
+
+@app.command()
+@command
+def export(
+    context: typer.Context,
+    group: str,
+    topic: Topic = None,
+    key: Key = None,
+    reason: Reason = None,
+    format_: Annotated[
+        Literal["ndjson", "csv"], typer.Option("--format", help="One object, or one row, a line.")
+    ] = "ndjson",
+) -> None:
+    """Write a group's dead letters to the standard output."""
+    rows = csv.writer(sys.stdout)
+    with connect(context) as client:
+        if format_ == "csv":
+            rows.writerow(["id", "topic", "died_at", "failures", "reason", "tag", "keys"])
+        found = client.group(group).dead_letters.iterate(topic=topic, key=key, reason=reason)
+        for one in found:
+            if format_ == "csv":
+                fields: dict[str, Any] = msgspec.to_builtins(one)
+                rows.writerow([fields[name] for name in _CSV] + [" ".join(one.keys)])
+            else:
+                show_line(one)
+
+
+_CSV = ("id", "topic", "died_at", "failures", "reason", "tag")
+
+
+@app.command()
+@command
+def discard(context: typer.Context, group: str, message_ids: list[str]) -> None:
+    """Discard dead letters for good."""
+    with connect(context) as client:
+        for message_id in message_ids:
+            client.group(group).dead_letters.delete(message_id)
+            console.print(f"{message_id} discarded", highlight=False)
