@@ -33,6 +33,8 @@ UNIT = np.dtype([("log_offset", "i8"), ("size", "i4"), ("tags_code", "i8")])
 #: What RocketMQ writes before the first unit of a queue that does not begin at 0.
 BLANK_UNIT = (0).to_bytes(8, "big") + (0x7FFFFFFF).to_bytes(4, "big") + (0).to_bytes(8, "big")
 _STEP_BYTES = 4096
+#: Up to so many scattered units a read each costs less than mapping the file.
+_READ_ONE_BY_ONE = 64
 
 
 class ConsumeQueues:
@@ -139,8 +141,11 @@ class ConsumeQueues:
     ) -> npt.NDArray[np.void]:
         """Units at any offsets, native, in the order given; zeros where there is no file.
 
-        Scattered units are taken from a mapping of the file, which has its full length.
+        A few are read one by one; many are taken from a mapping of the file, which has its full
+        length.
         """
+        if len(units) <= _READ_ONE_BY_ONE:
+            return self._read_each(topic, queue_id, units.tolist())
         found = np.zeros(len(units), UNIT)
         bases = units * UNIT_BYTES // self._file_bytes * self._file_bytes
         for base in sorted(set(bases.tolist())):
@@ -153,6 +158,20 @@ class ConsumeQueues:
             found[here] = mapped.array(DISK_UNIT, count=mapped.size_bytes // UNIT_BYTES)[inside]
             mapped.close()
         return found
+
+    def _read_each(self, topic: str, queue_id: int, units: list[int]) -> npt.NDArray[np.void]:
+        blank = bytes(UNIT_BYTES)
+        parts = []
+        with self._mutex:
+            for unit in units:
+                offset = unit * UNIT_BYTES
+                base = offset - offset % self._file_bytes
+                try:
+                    part = self._file(topic, queue_id, base).pread(UNIT_BYTES, offset - base)
+                except FileNotFoundError:
+                    part = b""
+                parts.append(part if len(part) == UNIT_BYTES else blank)
+        return np.frombuffer(b"".join(parts), DISK_UNIT).astype(UNIT)
 
     def fill_blank(self, topic: str, queue_id: int, first_unit: int) -> None:
         """Fill the file that holds `first_unit` with RocketMQ's blanks up to it."""

@@ -65,6 +65,15 @@ class Dispatcher:
         """Write the ConsumeQueue units and schedule entries of one queue."""
         queue = entries.queues[members[0]]
         tags = entries.dues if queue.topic == SCHEDULE_TOPIC else entries.tags
+        if len(members) == 1:
+            (at,) = members
+            unit = int(entries.queue_offsets[at])
+            data = _UNIT.pack(entries.log_offsets[at], entries.sizes[at], tags[at])
+            self._consume_queues.make_room(queue.topic, queue.queue_id, unit + 1)
+            self._consume_queues.write_one(queue.topic, queue.queue_id, unit, data)
+            if queue.scheduled:
+                self._schedule(entries, members, self._table_of(queue))
+            return
         for run in _contiguous(entries.queue_offsets, members):
             data = _pack(entries.log_offsets, entries.sizes, tags, run)
             first = int(entries.queue_offsets[run[0]])

@@ -20,7 +20,7 @@ from queues.store.dispatch import TableOf
 from queues.store.encode import QueueOf
 from queues.store.errors import RecordGone
 from queues.store.held import HOLDING, real_of
-from queues.store.limits import HOLD_BYTES_MAX, HOLD_RECORDS_MAX, VECTOR_RECORDS_MIN
+from queues.store.limits import BULK_RECORDS_MIN, HOLD_BYTES_MAX, HOLD_RECORDS_MAX
 from queues.store.messages import Failure, HandOver
 from queues.store.queuetable import Queue, QueueTable
 from queues.store.scan import is_whole
@@ -83,7 +83,7 @@ class HandOvers:
         first = 0
         for stop in _cuts(units["size"]):
             chosen, some = offsets[first:stop], units[first:stop]
-            if stop - first < VECTOR_RECORDS_MIN:
+            if stop - first < BULK_RECORDS_MIN:
                 batch = deliver(self._due(queue, chosen, some, settled, failed), queue)
                 if batch.rows:
                     yield batch

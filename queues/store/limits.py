@@ -24,6 +24,8 @@ KEYED_RECORDS_MAX = 250
 STEP_BACK_HIDDEN_MS = 100
 #: From this many records on, numpy costs less than a loop.
 VECTOR_RECORDS_MIN = 12
+#: From this many on, delivering column by column costs less than record by record.
+BULK_RECORDS_MIN = 48
 #: Open file descriptors of ConsumeQueue files a process keeps.
 OPEN_QUEUE_FILES_MAX = 256
 #: Space that hand-overs, cancels, retries and acks can fall back to on a full disk.
