@@ -15,8 +15,8 @@ up: $(VENV)/.installed ## Set up and run everything here; Ctrl-C stops it
 	@$(BIN)/python manage.py bootstrap
 	@exec $(BIN)/python -m postdate.supervisor
 
-test: $(VENV)/.installed-dev ## Run the tests, except those that kill processes
-	@$(BIN)/python -m pytest -n auto -m "not crash and not interop" $(ARGS)
+test: $(VENV)/.installed-dev $(VENV)/.installed-analytics ## Run the tests, except those that kill processes
+	@$(BIN)/python -m pytest -n auto --dist loadgroup -m "not crash and not interop" $(ARGS)
 
 crash: $(VENV)/.installed-dev ## Run the tests that kill and stop real processes
 	@$(BIN)/python -m pytest -m crash $(ARGS)
@@ -24,7 +24,7 @@ crash: $(VENV)/.installed-dev ## Run the tests that kill and stop real processes
 interop: $(VENV)/.installed-dev ## A real RocketMQ broker on our export, and its store read by us (Maven, Java)
 	@$(BIN)/python -m pytest -m interop -n 0 tests/interop $(ARGS)
 
-lint: $(VENV)/.installed-dev ## Format, lint, types, import contracts, dependencies, migrations
+lint: $(VENV)/.installed-dev $(VENV)/.installed-analytics ## Format, lint, types, import contracts, dependencies, migrations
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -60,4 +60,9 @@ $(VENV)/.installed: requirements.txt | $(VENV)/bin/python
 $(VENV)/.installed-dev: requirements-dev.txt $(VENV)/.installed
 	@echo "Installing the locked packages for development (a minute, once)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@touch $@
+
+$(VENV)/.installed-analytics: requirements-analytics.txt $(VENV)/.installed
+	@echo "Installing the locked packages of reports, Spark and a Java among them (minutes, once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-analytics.txt
 	@touch $@

@@ -1,5 +1,6 @@
 """What happened: reports computed on Spark from the CommitLog.
 
-This is a named, empty room. The Spark data source, the lateness report and its schedule move in
-with capability E; until then nothing here runs.
+`log` reads the log with numpy, `datasource` gives it to Spark, `partials` keeps the facts of its
+ranges, `transforms` and `jobs` make reports of them. These know no Django; models, services and
+pages beside them do.
 """

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class AnalyticsConfig(AppConfig):
-    """Reports over what was delivered; the room is named, capability E fills it."""
+    """Reports over what was delivered, their schedules and their pages."""
 
     name = "analytics"
     default_auto_field = "django.db.models.BigAutoField"

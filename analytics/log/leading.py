@@ -1,0 +1,157 @@
+"""What records of ours tell of themselves at fixed places: letter, due time, kind, level, origin.
+
+====  ==================  ========================================================
+byte  of the properties   value
+====  ==================  ========================================================
+7     ``PD_DUE``          13 digits
+29    ``PD_FROM``         a letter, then at 30 the log offset that it continues
+59    ``PD_KIND``         ``I``, ``L`` or ``T``, then at 60 the level, 3 digits
+75    ``PD_VERSION``      6 digits
+91    ``UNIQ_KEY``        32 hexadecimal digits
+====  ==================  ========================================================
+
+Eight digits at a time are one 64-bit number, and three multiplications make a value of it.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from analytics.log.names import Names
+from analytics.log.walk import Block, Bools, Int64s
+from queues.store.batch import ID_AT, ID_BYTES, LEADING_BYTES, VERSION_AT
+
+UInt64s = npt.NDArray[np.uint64]
+
+_LEADING: Final = np.dtype(
+    {
+        "names": ["name", "due_5", "due_8", "letter", "from_4", "from_8", "kind", "level"],
+        "formats": ["<u8", "<u8", "<u8", "u1", "<u8", "<u8", "u1", "3u1"],
+        "offsets": [0, 7, 12, 29, 34, 42, 59, 60],
+        "itemsize": 64,
+    }
+)
+_NAME: Final = np.uint64(int.from_bytes(b"PD_DUE\x01", "little"))
+_NAME_MASK: Final = np.uint64((1 << 56) - 1)
+_LEVEL_POWERS: Final = np.array([100, 10, 1])
+_ZERO: Final = ord("0")
+
+_REAL: Final = b"REAL_TOPIC\x01"
+_REAL_END: Final = np.uint64(int.from_bytes(_REAL[-8:], "little"))
+#: Distances from a record's end at which the name was found; more kinds of tails are rare.
+_PLACES_MAX: Final = 48
+
+
+@dataclass(slots=True)
+class Leading:
+    """The leading properties of records of ours, one place in each column a record."""
+
+    #: ASCII codes.
+    letter: npt.NDArray[np.uint8]
+    kind: npt.NDArray[np.uint8]
+    level: Int64s
+    #: Due time, ms.
+    due_ms: Int64s
+    #: Log offset of what it continues.
+    continues: Int64s
+
+
+def is_ours(block: Block) -> Bools:
+    """Which records begin their properties as those of this store do."""
+    found: Bools = block.plain & (block.property_at + LEADING_BYTES < block.ends)
+    numbers = block.memory.numbers("<u8")
+    places = np.where(found, block.property_at, 0)
+    found &= numbers[places] & _NAME_MASK == _NAME
+    return found
+
+
+def leading_of(block: Block) -> Leading:
+    """The leading properties of records that are all of ours."""
+    rows = block.memory.numbers(_LEADING)[block.property_at]
+    thousands = _eight_digits(rows["due_5"]) // 1000
+    return Leading(
+        letter=rows["letter"],
+        kind=rows["kind"],
+        level=(rows["level"].astype(np.int64) - _ZERO) @ _LEVEL_POWERS,
+        due_ms=thousands * 10**8 + _eight_digits(rows["due_8"]),
+        continues=_eight_digits(rows["from_4"]) * 10**8 + _eight_digits(rows["from_8"]),
+    )
+
+
+def _eight_digits(words: UInt64s) -> Int64s:
+    """The value of eight decimal digits, the first of them in the lowest byte."""
+    value = words & np.uint64(0x0F0F0F0F0F0F0F0F)
+    value = (value * np.uint64(2561)) >> np.uint64(8)
+    value = ((value & np.uint64(0x00FF00FF00FF00FF)) * np.uint64(6553601)) >> np.uint64(16)
+    value = ((value & np.uint64(0x0000FFFF0000FFFF)) * np.uint64(42949672960001)) >> np.uint64(32)
+    return value.astype(np.int64)
+
+
+def versions_of(block: Block) -> Int64s:
+    """How often each record's message had been moved, from 1."""
+    digits = block.memory.numbers("V6")[block.property_at + VERSION_AT].view(np.uint8)
+    return (digits.reshape(-1, 6).astype(np.int64) - _ZERO) @ (10 ** np.arange(5, -1, -1))
+
+
+def ids_of(block: Block) -> npt.NDArray[np.bytes_]:
+    """The messages' ids."""
+    return block.memory.numbers(f"V{ID_BYTES}")[block.property_at + ID_AT].view(f"S{ID_BYTES}")
+
+
+def topics_of(block: Block, names: Names) -> Int64s:
+    """The numbers of the topics that plain records lie in."""
+    lengths = block.memory.octets[block.topic_at].astype(np.int64)
+    return names.numbers(block.memory, block.topic_at + 1, lengths)
+
+
+def real_topics_of(block: Block, names: Names) -> Int64s:
+    """The numbers of the topics that holding records are for; -1 for one that does not say.
+
+    The name stands at one of few distances from a record's end, since what follows it is alike:
+    each distance is learnt from one record and tried on all others at once.
+    """
+    found = np.full(len(block.ats), -1, np.int64)
+    left = np.arange(len(block.ats))
+    ends, longs, octets = block.ends, block.memory.numbers("<u8"), block.memory.octets
+    for _ in range(_PLACES_MAX):
+        if not len(left):
+            return found
+        place = _find_real(block, int(left[0]))
+        if place is None:
+            left = left[1:]
+            continue
+        distance, length = place
+        at = ends[left] - distance
+        alike = at - len(_REAL) >= block.property_at[left] + LEADING_BYTES
+        at = np.where(alike, at, ends[left] - 8)
+        alike &= longs[at - 8] == _REAL_END
+        # The name ends there, and not before: names hold no separators.
+        alike &= octets[at + length] == 2  # noqa: PLR2004 (the separator)
+        alike[0] = True
+        numbers = names.numbers(block.memory, at[alike], np.full(int(alike.sum()), length))
+        met, places = np.unique(numbers, return_inverse=True)
+        clean = np.array(["\x02" not in names.texts[one] for one in met.tolist()])[places]
+        found[left[alike]] = np.where(clean, numbers, -1)
+        alike[alike] = clean
+        left = left[~alike]
+    for number in left.tolist():
+        place = _find_real(block, number)
+        if place is not None:
+            start = int(ends[number]) - place[0]
+            raw = block.memory.view[start : start + place[1]].tobytes()
+            found[number] = names.number(raw.decode("utf-8", "replace"))
+    return found
+
+
+def _find_real(block: Block, number: int) -> tuple[int, int] | None:
+    """The name's distance from the record's end, and its length."""
+    end = int(block.ats[number] + block.heads["size"][number])
+    start = int(block.property_at[number])
+    text = block.memory.view[start:end].tobytes()
+    at = text.rfind(b"\x02" + _REAL)
+    if at < 0:
+        return None
+    at += 1 + len(_REAL)
+    return end - start - at, text.index(b"\x02", at) - at
