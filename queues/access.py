@@ -18,6 +18,8 @@ class Patterns:
     """Some patterns, asked many times about few names."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
+        #: As they are written.
+        self.texts = tuple(patterns)
         #: Every name fits.
         self.takes_all = "*" in patterns
         alternatives = "|".join(

@@ -28,6 +28,7 @@ class Code(Enum):
     TOPIC_NOT_FOUND = ("topic_not_found", 404, "There is no such topic")
     GROUP_NOT_FOUND = ("group_not_found", 404, "There is no such group")
     OPERATION_NOT_FOUND = ("operation_not_found", 404, "There is no such operation")
+    PLAN_NOT_FOUND = ("plan_not_found", 404, "There is no such plan")
     METHOD_NOT_ALLOWED = ("method_not_allowed", 405, "This address has no such method")
     REQUEST_TOO_LARGE = ("request_too_large", 413, "The request is too large")
 
@@ -39,9 +40,11 @@ class Code(Enum):
     NOT_EMPTY = ("not_empty", 409, "Messages still wait there")
     QUEUES_FEWER = ("queues_fewer", 409, "A topic never loses queues")
     GROUP_IN_FLIGHT = ("group_in_flight", 409, "The group has messages in flight")
+    PLAN_USED = ("plan_used", 409, "The plan was carried out already")
     OPERATION_UNFINISHED = ("operation_unfinished", 409, "The operation is not finished yet")
     OPERATION_FINISHED = ("operation_finished", 409, "The operation is finished already")
     NOT_UNDOABLE = ("not_undoable", 409, "This cannot be undone")
+    PLAN_EXPIRED = ("plan_expired", 410, "The plan is too old")
     PAYLOAD_GONE = ("payload_gone", 410, "The message itself is gone")
     VERSION_MISMATCH = ("version_mismatch", 412, "The message was changed meanwhile")
 
@@ -75,6 +78,8 @@ class Code(Enum):
     )
     MODE_UNSUPPORTED = ("mode_unsupported", 422, "This kind of group is not supported yet")
     FILTER_UNSUPPORTED = ("filter_unsupported", 422, "This filter is not supported")
+    FILTER_REQUIRED = ("filter_required", 422, "A filter is needed")
+    PLAN_REQUIRED = ("plan_required", 422, "A bulk change needs a plan")
     PAGE_TOKEN_INVALID = ("page_token_invalid", 422, "The page token is not valid")
 
     # The server

@@ -170,3 +170,24 @@ class Operation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.id}"
+
+
+class BulkPlan(models.Model):
+    """A bulk plan is a bulk change that was looked at and may be carried out, once, for a while."""
+
+    #: The operation that carries it out has the same id, so there is at most one.
+    id = models.CharField(primary_key=True, max_length=32)
+    #: `cancel`, `reschedule`, `deliver-now` or `restore`.
+    verb = models.CharField(max_length=16)
+    #: The request that its operation gets.
+    request: models.JSONField[Any, dict[str, Any]] = models.JSONField()
+    #: Messages that it meant when it was made.
+    count = models.PositiveBigIntegerField()
+    by = models.CharField(max_length=200)
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.id}"

@@ -20,6 +20,7 @@ from django.db import close_old_connections
 from postdate.config import Config
 from queues.problems import Problem
 from queues.selectors.control import find_topic
+from queues.services.bulkrunners import bulk_runners
 from queues.store import Store, StoreSettings
 from queues.store.clock import SystemClock
 from queues.store.consuming import Consuming
@@ -205,7 +206,7 @@ def get_rules() -> Rules:
 
 def _make_runners() -> dict[str, OperationRunner]:
     """What carries operations out; a new kind of long work is one more line here."""
-    runners: tuple[OperationRunner, ...] = ()
+    runners: tuple[OperationRunner, ...] = (*bulk_runners(),)
     return {runner.kind: runner for runner in runners}
 
 

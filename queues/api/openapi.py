@@ -23,6 +23,7 @@ _TAGS = {
     "messages": "Messages",
     "parked": "Messages",
     "groups": "Groups",
+    "bulk": "Messages",
     "operations": "Operations",
     "delay-levels": "Schedule",
     "timer-wheel": "Schedule",

@@ -3,6 +3,12 @@
 from django.urls import path
 
 from queues.api.auditviews import AuditLogView
+from queues.api.bulkviews import (
+    BulkCancelView,
+    BulkDeliverNowView,
+    BulkRescheduleView,
+    BulkRestoreView,
+)
 from queues.api.consumeviews import AckView, LagView, ReceiveView
 from queues.api.controlviews import (
     GroupsView,
@@ -46,6 +52,10 @@ urlpatterns = [
     path("groups/<str:group>/reset", ResetView.as_view(), name="reset"),
     path("groups/<str:group>/leases", LeasesView.as_view(), name="leases"),
     path("groups/<str:group>/lag", LagView.as_view(), name="lag"),
+    path("bulk/cancel", BulkCancelView.as_view(), name="bulk-cancel"),
+    path("bulk/reschedule", BulkRescheduleView.as_view(), name="bulk-reschedule"),
+    path("bulk/deliver-now", BulkDeliverNowView.as_view(), name="bulk-deliver-now"),
+    path("bulk/restore", BulkRestoreView.as_view(), name="bulk-restore"),
     path("operations", OperationsView.as_view(), name="operations"),
     path("operations/<str:operation_id>", OneOperationView.as_view(), name="operation"),
     path("operations/<str:operation_id>/abort", AbortView.as_view(), name="abort"),

@@ -39,29 +39,31 @@ class OperationLeft(Exception):
 
 
 def begin(
-    kind: str, request: dict[str, Any], *, by: str, now_ms: int, total: int | None = None
-) -> Operation:
+    kind: str, request: dict[str, Any], *, by: str, now_ms: int, total: int | None = None,
+    operation_id: str | None = None,
+) -> Operation:  # fmt: skip
     """Have an operation carried out; housekeeping claims it within a second.
 
-    A request that names its `topic` or `group` is visible to keys with those patterns.
+    A request that names its `topic` or `group` is visible to keys with those patterns. One that is
+    begun under the same `operation_id` twice raises Django's `IntegrityError`.
     """
     with transaction.atomic():
-        return _create(kind, request, by=by, now_ms=now_ms, total=total)
+        return _create(kind, request, by=by, now_ms=now_ms, total=total, operation_id=operation_id)
 
 
 def _create(
     kind: str, request: dict[str, Any], *, by: str, now_ms: int, total: int | None,
-    undo_of: str = "",
+    undo_of: str = "", operation_id: str | None = None,
 ) -> Operation:  # fmt: skip
     row = Operation.objects.create(
-        id=_new_id(now_ms), kind=kind, request=request, total=total, by=by, created_at=now(),
-        undo_of=undo_of,
+        id=operation_id or new_id(now_ms), kind=kind, request=request, total=total, by=by,
+        created_at=now(), undo_of=undo_of,
     )  # fmt: skip
     record_change(by=by, action="operation.begin", subject=row.id, detail={"kind": kind})
     return row
 
 
-def _new_id(now_ms: int) -> str:
+def new_id(now_ms: int) -> str:
     """32 hex digits that sort by time (UUIDv7's order, without its marks)."""
     return f"{now_ms:012x}{wires.wiring().get_store().disk.random_bytes(10).hex()}"
 

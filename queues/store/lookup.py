@@ -106,6 +106,17 @@ class Lookup:
                 return list(ids), False
         return list(ids), True
 
+    def units_with_key(self, key: str, queue: Queue, *, limit: int) -> list[int]:
+        """Offsets in a holding queue of the messages that were held there with a key."""
+        units = set()
+        for offset in self._index.lookup(index_hash(queue.topic, key), limit=limit):
+            record = self._read(offset)
+            if record is None or (record.topic, record.queue_id) != (queue.topic, queue.queue_id):
+                continue
+            if key in tag_and_keys(record.own)[1]:
+                units.add(record.queue_offset)
+        return sorted(units)
+
     def letters(self, log_offsets: Int64s) -> npt.NDArray[np.uint8]:
         """What the records at these log offsets are; 0 for those that are gone."""
         return letters_of(self._log, log_offsets)

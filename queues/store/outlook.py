@@ -145,6 +145,13 @@ class Outlook:
             mask[number] = allow(topic)
         return mask
 
+    def queue(self, topic: str, queue_id: int) -> Queue:
+        """A queue that there is."""
+        queue = self._queues.find(topic, queue_id)
+        if queue is None:
+            raise KeyError(topic, queue_id)
+        return queue
+
     def end_of(self, queue: Queue) -> int:
         """Where a holding queue ends for readers."""
         return self._bounds_of(queue).max_offset
