@@ -120,6 +120,7 @@ class LagView(ApiView):
             LagAnswer(
                 queues=[
                     QueueLagAnswer(
+                        consumer_id=lag.consumer_id or UNSET,
                         topic=lag.topic,
                         queue=lag.queue_id,
                         ready=lag.ready,

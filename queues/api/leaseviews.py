@@ -88,7 +88,7 @@ class LeasesView(ApiView):
         position = read_token(listing, call.query.page_token)
         page = list_leases(
             control.get_group(group),
-            after=None if position is None else (position[0], position[1], position[2]),
+            after=None if position is None else (*position[:3], position[3]),
             limit=page_size_of(call.query.page_size),
         )
         token = make_token(listing, place_of(page.leases[-1][0])) if page.more else ""

@@ -51,6 +51,7 @@ def _tell_standing(one: GroupStanding) -> GroupState:
     state, attempts, until_ms = one.standing
     return GroupState(
         group=one.group,
+        consumer_id=one.consumer_id or UNSET,
         state=state,
         attempts=attempts,
         next_attempt_at=moment_or_none(until_ms),

@@ -30,6 +30,8 @@ _HELP = {
     "late_over_100ms": "Hand-overs more than 100 ms late.",
     "clock_back": "Steps back of the wall clock.",
     "clock_forward": "Steps forward of the wall clock.",
+    "dropped": "Messages that a broadcasting group's consumer gave up.",
+    "consumers_forgotten": "Consumers of broadcasting groups that were not seen for 7 days.",
     "segments_removed": "Log segments removed by retention.",
 }
 

@@ -19,18 +19,31 @@ class LeasePage:
     more: bool
 
 
-def list_leases(group: GroupView, *, after: tuple[str, int, int] | None, limit: int) -> LeasePage:
+def list_leases(
+    group: GroupView, *, after: tuple[str, int, int, str] | None, limit: int
+) -> LeasePage:
     """A page of leases by topic, queue and offset, after such a place."""
-    wiring = wires.wiring()
-    held = wiring.get_consuming().leases.held(group.name, wiring.get_clock().now_ms())
+    held = sorted(_held(group), key=place_of)
     rest = [lease for lease in held if after is None or place_of(lease) > after]
     page = rest[:limit]
     return LeasePage([(lease, _record(lease)) for lease in page], len(held), len(rest) > limit)
 
 
-def place_of(lease: Lease) -> tuple[str, int, int]:
+def _held(group: GroupView) -> list[Lease]:
+    wiring = wires.wiring()
+    consuming, now_ms = wiring.get_consuming(), wiring.get_clock().now_ms()
+    if group.mode != "broadcasting":
+        return consuming.leases.held(group.name, now_ms)
+    return [
+        lease._replace(consumer_id=member.consumer_id)
+        for member in consuming.members.of(group.name)
+        for lease in consuming.leases.held(member.name, now_ms)
+    ]
+
+
+def place_of(lease: Lease) -> tuple[str, int, int, str]:
     """Where the list goes on after a lease."""
-    return lease.place.topic, lease.place.queue_id, lease.queue_offset
+    return lease.place.topic, lease.place.queue_id, lease.queue_offset, lease.consumer_id or ""
 
 
 def _record(lease: Lease) -> Record | None:

@@ -15,6 +15,8 @@ class GroupStanding:
 
     group: str
     standing: Standing
+    #: Of a broadcasting group: its consumer.
+    consumer_id: str | None = None
 
 
 def standings_of(view: MessageView) -> list[GroupStanding]:
@@ -27,11 +29,16 @@ def standings_of(view: MessageView) -> list[GroupStanding]:
     for group in groups_of_topic(view.topic):
         if not any(_takes(one, view) for one in group.subscriptions):
             continue
-        standing = consuming.standing(
-            group.name, view.topic, view.queue_id, view.delivered_offset, now_ms
-        )
-        if standing is not None:
-            found.append(GroupStanding(group.name, standing))
+        names: list[tuple[str, str | None]] = [(group.name, None)]
+        if group.mode == "broadcasting":
+            members = consuming.members.of(group.name)
+            names = [(member.name, member.consumer_id) for member in members]
+        for name, consumer_id in names:
+            standing = consuming.standing(
+                name, view.topic, view.queue_id, view.delivered_offset, now_ms
+            )
+            if standing is not None:
+                found.append(GroupStanding(group.name, standing, consumer_id))
     return found
 
 

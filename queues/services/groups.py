@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -23,6 +24,7 @@ from queues.selectors import control
 from queues.selectors.backlog import in_flight
 from queues.selectors.control import GroupView
 from queues.services.audit import now, record_change
+from queues.services.broadcasting import forget_members, names_of
 from queues.services.positions import Start, keep_positions, starts_of
 from queues.store.consuming import Subscription
 
@@ -86,11 +88,12 @@ def reset_group(*, name: str, to: str | int, by: str) -> list[Start]:
         # A declaration at the same moment waits for its turn.
         list(Group.objects.select_for_update().filter(name=name))
         wiring = wires.wiring()
-        wiring.get_consuming().resetting.reset(
-            name, {(start.topic, start.queue): start.offset for start in starts}
-        )
+        offsets = {(start.topic, start.queue): start.offset for start in starts}
+        for one in names_of(group):
+            wiring.get_consuming().resetting.reset(one, offsets)
         record_change(by=by, action="group.reset", subject=name, detail={"to": to})
-    wiring.get_watch().wake(name, len(starts))
+    for one in names_of(group):
+        wiring.get_watch().wake(one, len(starts))
     return starts
 
 
@@ -107,6 +110,16 @@ def delete_group(*, name: str, purge: bool, by: str) -> None:
     with transaction.atomic():
         Group.objects.filter(name=name).delete()
         record_change(by=by, action="group.delete", subject=name, detail={"leased": flying})
+    _give_up(name)
+
+
+def _give_up(name: str) -> None:
+    """Forget where the group, or each of its consumers, stands."""
+    forget_members(name)
+    _drop(name)
+
+
+def _drop(name: str) -> None:
     wires.wiring().get_consuming().drop_group(name)
 
 
@@ -120,12 +133,18 @@ def _keep(name: str, plan: GroupPlan, *, by: str) -> bool:
         created = group is None
         if group is None:
             # What an earlier group left, if its deletion was cut short, is not inherited.
-            wires.wiring().get_consuming().drop_group(name)
+            _give_up(name)
             Group.objects.create(name=name, created_at=now(), **_fields(plan))
             record_change(by=by, action="group.create", subject=name)
         else:
             _change(group, plan, by=by)
-        keep_positions(name, plan.subscriptions, latest=plan.start_from == Group.StartFrom.LATEST)
+        names = [name]
+        if plan.mode == Group.Mode.BROADCASTING:
+            # A consumer that is not known yet begins when it comes.
+            names = [one.name for one in wires.wiring().get_consuming().members.of(name)]
+        latest = plan.start_from == Group.StartFrom.LATEST
+        for one in names:
+            keep_positions(one, plan.subscriptions, latest=latest)
     return created
 
 
@@ -134,6 +153,10 @@ def _change(group: Group, plan: GroupPlan, *, by: str) -> None:
     changed = [field for field, value in fields.items() if getattr(group, field) != value]
     if changed:
         _check_change(group, plan)
+        if "mode" in changed:
+            # Neither kind knows what the other has settled.
+            away = _drop if plan.mode == Group.Mode.BROADCASTING else forget_members
+            transaction.on_commit(partial(away, group.name))
         Group.objects.filter(pk=group.pk).update(**fields)
         detail = {"fields": changed}
         record_change(by=by, action="group.change", subject=group.name, detail=detail)
@@ -152,10 +175,9 @@ def _check_plan(plan: GroupPlan) -> None:
     _check_bounds("max_retries", plan.max_retries, 0, RETRIES_MAX)
     _check_bounds("retry_queues", plan.retry_queues, 1, RETRY_QUEUES_MAX)
     _check_policy(plan.retry_policy)
-    if plan.mode != Group.Mode.CLUSTERING or plan.ordered:
-        detail = "This version knows clustering groups without order."
-        pointer = "/ordered" if plan.ordered else "/mode"
-        raise Problem(Code.MODE_UNSUPPORTED, detail, pointer=pointer)
+    if plan.ordered:
+        detail = "This version knows groups without order."
+        raise Problem(Code.MODE_UNSUPPORTED, detail, pointer="/ordered")
 
 
 def _check_subscription(subscription: Subscription, pointer: str) -> None:

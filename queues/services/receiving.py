@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from queues import wires
 from queues.selectors.control import GroupView, get_group
+from queues.services.broadcasting import as_shown, enter, is_broadcasting, mark, settle
 from queues.store.consuming import Delivery
 from queues.store.leases import Extended
 
@@ -44,28 +45,33 @@ def receive(
 ) -> Polled:
     """Lease what is ready; with nothing there, wait for it."""
     full: set[tuple[str, int]] = set()
+    member = enter(group, consumer_id) if is_broadcasting(group) else None
+    name, holder = (group.name, consumer_id) if member is None else (member.name, None)
     wiring = wires.wiring()
     clock, watch = wiring.get_clock(), wiring.get_watch()
     give_up_ms = clock.monotonic_ms() + wait_ms
     while not group.paused:
         received = wiring.get_consuming().receive(
-            group.name,
+            name,
             group.subscriptions,
             max_messages=max_messages,
             lease_ms=lease_ms,
             now_ms=clock.now_ms(),
-            consumer_id=consumer_id,
+            consumer_id=holder,
         )
         if received.deliveries:
             if received.more:
-                watch.wake(group.name)
-            return Polled(received.deliveries, full=sorted(received.full))
+                watch.wake(name)
+            deliveries = received.deliveries
+            if member is not None:
+                deliveries = as_shown(member, deliveries)
+            return Polled(deliveries, full=sorted(received.full))
         full = set(received.full)
         left_ms = give_up_ms - clock.monotonic_ms()
         if left_ms <= 0:
             break
         with _place_to_wait() as found:
-            if not found or not watch.wait(group.name, group.subscriptions, left_ms / 1000):
+            if not found or not watch.wait(name, group.subscriptions, left_ms / 1000):
                 break
         group = get_group(group.name)
     return Polled([], paused=group.paused, full=sorted(full))
@@ -74,7 +80,23 @@ def receive(
 def acknowledge(*, group: GroupView, receipts: Sequence[str]) -> Sequence[str]:
     """`acked`, `expired` or `invalid` for each receipt, in order."""
     wiring = wires.wiring()
-    return wiring.get_consuming().ack(group.name, receipts, wiring.get_clock().now_ms())
+    consuming, now_ms = wiring.get_consuming(), wiring.get_clock().now_ms()
+    return settle(group, receipts, lambda name, mine: consuming.ack(name, mine, now_ms), "invalid")
+
+
+def drop(*, group: GroupView, receipts: Sequence[str], reason: str | None) -> Sequence[str]:
+    """Log and settle what failed in a broadcasting group: `dropped`, `expired` or `invalid`."""
+    wiring = wires.wiring()
+    dropping, now_ms = wiring.get_consuming().dropping, wiring.get_clock().now_ms()
+    outcomes = settle(
+        group,
+        receipts,
+        lambda name, mine: dropping.drop(name, mine, now_ms, reason),
+        "invalid",
+    )
+    if "dropped" in outcomes:
+        wiring.get_store().count("dropped", outcomes.count("dropped"))
+    return outcomes
 
 
 def extend(*, group: GroupView, receipts: Sequence[str], lease_ms: int) -> list[Extended]:
@@ -82,17 +104,30 @@ def extend(*, group: GroupView, receipts: Sequence[str], lease_ms: int) -> list[
     wiring = wires.wiring()
     now_ms = wiring.get_clock().now_ms()
     leases = wiring.get_consuming().leases
-    return leases.extend(group.name, receipts, lease_ms=lease_ms, now_ms=now_ms)
+
+    def act(name: str, mine: Sequence[str]) -> list[Extended]:
+        extended = leases.extend(name, mine, lease_ms=lease_ms, now_ms=now_ms)
+        return [
+            one
+            if one.new_receipt is None
+            else one._replace(new_receipt=mark(name, one.new_receipt))
+            for one in extended
+        ]
+
+    return settle(group, receipts, act, Extended("invalid"))
 
 
 def release(*, group: GroupView, receipts: Sequence[str]) -> Sequence[str]:
     """Give messages back, ready at once: `released`, `expired` or `invalid` for each receipt."""
     wiring = wires.wiring()
-    outcomes = wiring.get_consuming().leases.release(group.name, receipts)
-    given = outcomes.count("released")
-    if given:
-        wiring.get_watch().wake(group.name, given)
-    return outcomes
+    leases, watch = wiring.get_consuming().leases, wiring.get_watch()
+
+    def act(name: str, mine: Sequence[str]) -> Sequence[str]:
+        outcomes = leases.release(name, mine)
+        watch.wake(name, outcomes.count("released"))
+        return outcomes
+
+    return settle(group, receipts, act, "invalid")
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple, Protocol
 from queues.store.consumers import ConsumerNames
 from queues.store.deliveries import Delivery, Outlook, Received, Subscription
 from queues.store.disk import Disk
+from queues.store.dropping import Dropping
 from queues.store.errors import LedgerBusy
 from queues.store.groupoffsets import GroupOffsets
 from queues.store.handout import Ask, QueueReader, Taken, hand_out
@@ -29,6 +30,7 @@ from queues.store.ledgerentries import attempt_of
 from queues.store.ledgerheader import Header
 from queues.store.ledgers import Ledgers, Place
 from queues.store.limits import LEASE_MS_MAX, LEASES_MAX, LEDGER_WAIT_S, RECEIVE_BYTES_MAX
+from queues.store.members import Members
 from queues.store.receipts import Receipts, Shown
 from queues.store.resetting import Resetting
 from queues.store.settling import expire_leases, settle_acks
@@ -105,6 +107,9 @@ class Consuming:
         self.leases = LeaseKeeping(self._ledgers, self._receipts, self._consumers)
         #: Lets groups begin anew elsewhere.
         self.resetting = Resetting(self._ledgers, store.disk)
+        #: The consumers of broadcasting groups.
+        self.members = Members(store.disk, store.root / "postdate" / "members", self._forget_member)
+        self.dropping = Dropping(self._ledgers, self._receipts)
         self._turns: dict[str, int] = {}
 
     # ---- groups
@@ -131,6 +136,10 @@ class Consuming:
             with self._ledgers.use(place) as ledger, _held(ledger, place):
                 ledger.drop()
         self._turns.pop(group, None)
+
+    def _forget_member(self, name: str) -> None:
+        self.drop_group(name)
+        self._ledgers.remove(name)
 
     # ---- messages
 

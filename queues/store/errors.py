@@ -150,6 +150,12 @@ class LedgerBusy(StoreError):
     hint = "Try again; a process that stands still is restarted by its supervisor."
 
 
+class MembersFull(StoreError):
+    """A broadcasting group has as many consumers as it may."""
+
+    hint = "Let consumers keep their consumer_id; one that was not seen for 7 days is forgotten."
+
+
 class LedgerDamaged(StoreError):
     """The head of a group's ledger is damaged."""
 

@@ -26,6 +26,8 @@ class QueueLag:
     oldest_ready_ms: int | None
     #: `ready` was counted, not estimated.
     ready_exact: bool = True
+    #: Of a broadcasting group: the consumer that it waits for.
+    consumer_id: str | None = None
 
 
 def measure_lag(

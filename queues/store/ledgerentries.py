@@ -71,6 +71,8 @@ class State(IntEnum):
     DAMAGED = 5
     #: Settled because retention removed it before it was fetched.
     LAPSED = 6
+    #: Settled because its attempt failed in a broadcasting group, which never tries again.
+    DROPPED = 8
 
 
 def lease_word(state: State, attempt: int = 0, until_ms: int = 0) -> int:

@@ -98,6 +98,15 @@ class Ledgers:
         """Whether there is a file for the place, so that asking makes none."""
         return place in self._open or self._disk.exists(self._path(place))
 
+    def remove(self, group: str) -> None:
+        """Remove the files of a group that was dropped and whose name never comes again."""
+        with self._mutex:
+            for place in [one for one in self._open if one.group == group]:
+                if place not in self._users:
+                    self._open.pop(place).close()
+            self._counted = {place for place in self._counted if place.group != group}
+        self._disk.remove_tree(self._directory / group)
+
     def places(self, group: str | None = None) -> list[Place]:
         """All ledgers on disk, or those of one group."""
         names = self._disk.list_names

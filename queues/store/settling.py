@@ -28,14 +28,18 @@ from queues.store.limits import LEASE_MS_MAX, LEDGER_SCAN_ENTRIES
 from queues.store.receipts import Shown
 
 
-def settle_acks(ledger: Ledger, shown: Shown, now_ms: int) -> list[bool]:
-    """Settle what the genuine receipts are for; True for each that is now, or was before, acked.
+def settle_acks(
+    ledger: Ledger, shown: Shown, now_ms: int, state: State = State.ACKED
+) -> list[bool]:
+    """Settle what the genuine receipts are for; True for each that is now, or was before, settled.
+
+    It is settled as acked, or by another such state.
 
     A receipt is void (False) when its message was handed out again, its lease was given up, or the
     group was reset; a late one counts as long as its expiry is not settled.
     """
     if len(shown.offsets) == 1:
-        return [_settle_one_ack(ledger, shown, now_ms)]
+        return [_settle_one_ack(ledger, shown, now_ms, state)]
     header = ledger.live()
     given = np.array(shown.offsets)
     until_ms = np.array(shown.untils_ms)
@@ -45,23 +49,23 @@ def settle_acks(ledger: Ledger, shown: Shown, now_ms: int) -> list[bool]:
     else:
         offsets, places = np.unique(given, return_inverse=True)
         words = ledger.words_of(offsets)[places]
-    state = states(words)
+    found = states(words)
     current = (np.array(shown.epochs) == header.epoch) & (given < header.cursor)
     same = (bouts(words) == shown.bouts) & (untils(words) == until_ms) & current
-    fresh = same & (state == State.LEASED)
+    fresh = same & (found == State.LEASED)
     if fresh.any():
-        settled, acked_words = given[fresh], with_state(words[fresh], State.ACKED)
+        settled, acked_words = given[fresh], with_state(words[fresh], state)
         if not ascending:
             settled, first = np.unique(settled, return_index=True)
             acked_words = acked_words[first]
         ledger.put(settled, acked_words)
         _note_acks(ledger, int(settled[0]), len(settled))
     forgotten = (given < header.floor) & (words == 0) & (until_ms > now_ms)
-    acked: list[bool] = (fresh | (same & (state == State.ACKED)) | (forgotten & current)).tolist()
+    acked: list[bool] = (fresh | (same & (found == state)) | (forgotten & current)).tolist()
     return acked
 
 
-def _settle_one_ack(ledger: Ledger, shown: Shown, now_ms: int) -> bool:
+def _settle_one_ack(ledger: Ledger, shown: Shown, now_ms: int, state: State) -> bool:
     header = ledger.live()
     offset, until_ms, bout = shown.offsets[0], shown.untils_ms[0], shown.bouts[0]
     if shown.epochs[0] != header.epoch or offset >= header.cursor:
@@ -71,10 +75,10 @@ def _settle_one_ack(ledger: Ledger, shown: Shown, now_ms: int) -> bool:
         # Its entry was given back: settled long ago, by this lease if it has not even run out.
         return offset < header.floor and until_ms > now_ms
     if word == bout_word(State.LEASED, bout, until_ms):
-        ledger.put_one(offset, bout_word(State.ACKED, bout, until_ms))
+        ledger.put_one(offset, bout_word(state, bout, until_ms))
         _note_acks(ledger, offset, 1)
         return True
-    return word == bout_word(State.ACKED, bout, until_ms)
+    return word == bout_word(state, bout, until_ms)
 
 
 def _note_acks(ledger: Ledger, first: int, count: int) -> None:

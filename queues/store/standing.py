@@ -8,7 +8,7 @@ from queues.store.ledgerheader import Header
 _UNTIL_BITS = 44
 _STATE_AT = 54
 
-StandingState = Literal["ready", "leased", "acked", "expired"]
+StandingState = Literal["ready", "leased", "acked", "dropped", "expired"]
 
 
 class Standing(NamedTuple):
@@ -38,6 +38,8 @@ def standing_of(header: Header, word: int, offset: int, now_ms: int) -> Standing
             return Standing("ready", attempts)
         case State.ACKED:
             return Standing("acked", attempts)
+        case State.DROPPED:
+            return Standing("dropped", attempts)
         case State.FILTERED:
             return None
         case State.DAMAGED | State.LAPSED:

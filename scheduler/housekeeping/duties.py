@@ -16,8 +16,17 @@ FLUSH_EVERY_MS = 500
 CHECKPOINT_EVERY_MS = 1_000
 #: Leases end to the second, and group offsets are as old as this at most after a crash.
 CONSUMING_EVERY_MS = 1_000
+#: A consumer is forgotten after days: a minute more is nothing.
+FORGET_EVERY_MS = 60_000
 #: Retention, renewal, spare segment, checkpoint.
 STORE_EVERY_MS = 1_000
+
+
+class Consumers(Protocol):
+    """What housekeeping asks of `queues.store.members`."""
+
+    def forget_unseen(self, now_ms: int) -> int:
+        """Forget who was not seen for long; how many."""
 
 
 class Leases(Protocol):
@@ -28,6 +37,10 @@ class Leases(Protocol):
 
     def save_offsets(self) -> object:
         """Write the groups' offsets down."""
+
+    @property
+    def members(self) -> Consumers:
+        """The consumers of broadcasting groups."""
 
 
 def store_duties(store: Store, consuming: Leases, offsets: DelayOffsets) -> Sequence[Duty]:
@@ -44,6 +57,11 @@ def store_duties(store: Store, consuming: Leases, offsets: DelayOffsets) -> Sequ
     def expire(now_ms: int) -> None:
         consuming.expire(now_ms)
 
+    def forget_consumers(now_ms: int) -> None:
+        forgotten = consuming.members.forget_unseen(now_ms)
+        if forgotten:
+            store.count("consumers_forgotten", forgotten)
+
     def save_group_offsets(_now_ms: int) -> None:
         consuming.save_offsets()
 
@@ -57,6 +75,7 @@ def store_duties(store: Store, consuming: Leases, offsets: DelayOffsets) -> Sequ
         Duty("flush", FLUSH_EVERY_MS, flush, on_close=True),
         Duty("note the flush", CHECKPOINT_EVERY_MS, note_flush, on_close=True),
         Duty("expire leases", CONSUMING_EVERY_MS, expire),
+        Duty("forget consumers", FORGET_EVERY_MS, forget_consumers),
         Duty("save group offsets", CONSUMING_EVERY_MS, save_group_offsets, on_close=True),
         Duty("save delay offsets", DELAY_OFFSETS_SAVE_MS, save_delay_offsets, on_close=True),
         Duty("keep house", STORE_EVERY_MS, keep_house),

@@ -109,6 +109,8 @@ class AckAnswer(Struct):
 class QueueLagAnswer(Struct, kw_only=True):
     """What waits for the group in one queue."""
 
+    #: Of a broadcasting group: for which of its consumers.
+    consumer_id: str | UnsetType = UNSET
     topic: str
     queue: int
     ready: int

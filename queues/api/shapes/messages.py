@@ -22,6 +22,8 @@ class GroupState(Struct, kw_only=True):
     """How far one group is with a message."""
 
     group: str
+    #: Of a broadcasting group: which of its consumers.
+    consumer_id: str | UnsetType = UNSET
     state: Literal[
         "ready",
         "leased",

@@ -227,6 +227,21 @@ class ConsumingMachine(RuleBasedStateMachine):
             message.attempt = message.until_ms = message.maybe_more = 0
             message.receipt = None
 
+    @rule(process=st.integers(0, 1), share=st.floats(0, 1))
+    def begin_anew(self, process: int, share: float) -> None:
+        starts = {
+            ("orders", queue_id): int(
+                share * self.queues.queue_bounds("orders", queue_id).max_offset
+            )
+            for queue_id in range(QUEUE_COUNT)
+        }
+        self.processes[process].resetting.reset("g", starts)
+        self.life += 1
+        for (queue_id, offset), message in self.messages.items():
+            message.acked = offset < starts["orders", queue_id]
+            message.attempt = message.until_ms = message.maybe_more = 0
+            message.receipt = None
+
     @rule()
     def compare_the_lag(self) -> None:
         self.processes[0].expire(self.now_ms)
