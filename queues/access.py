@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from queues.codes import Code
 from queues.problems import Problem
+from queues.quotas import UNLIMITED, Quotas
 
 #: Names that one key's patterns remember, so that rubbish cannot fill the memory.
 _REMEMBERED_MAX = 10_000
@@ -51,6 +52,10 @@ class Caller:
     scopes: frozenset[str]
     topics: Patterns
     groups: Patterns
+    #: What it may use.
+    quotas: Quotas = UNLIMITED
+    #: From when on nobody bears the key any more, ms since the epoch; None: no such time.
+    until_ms: int | None = None
 
     def require_topic(self, topic: str) -> None:
         """Raise `forbidden` for a topic outside the key's patterns."""

@@ -26,6 +26,7 @@ class Code(Enum):
     NOT_FOUND = ("not_found", 404, "There is nothing at this address")
     MESSAGE_NOT_FOUND = ("message_not_found", 404, "There is no such message")
     TOPIC_NOT_FOUND = ("topic_not_found", 404, "There is no such topic")
+    KEY_NOT_FOUND = ("key_not_found", 404, "There is no such API key")
     GROUP_NOT_FOUND = ("group_not_found", 404, "There is no such group")
     OPERATION_NOT_FOUND = ("operation_not_found", 404, "There is no such operation")
     PLAN_NOT_FOUND = ("plan_not_found", 404, "There is no such plan")
@@ -81,6 +82,9 @@ class Code(Enum):
     FILTER_REQUIRED = ("filter_required", 422, "A filter is needed")
     PLAN_REQUIRED = ("plan_required", 422, "A bulk change needs a plan")
     PAGE_TOKEN_INVALID = ("page_token_invalid", 422, "The page token is not valid")
+
+    # What the key may use
+    QUOTA_EXCEEDED = ("quota_exceeded", 429, "The API key has used up its quota")
 
     # The server
     INTERNAL_ERROR = ("internal_error", 500, "Something went wrong here")

@@ -38,6 +38,12 @@ KEYS_BYTES_MAX = 8192
 CONSUMER_ID_CHARACTERS_MAX = 255
 #: An audit entry, a cancel's reason.
 REASON_CHARACTERS_MAX = 1000
+#: A quota above this is none: no machine gets so far.
+QUOTA_MAX = 1_000_000_000
+#: A bucket that holds an hour's worth is a quota a day by another name.
+BURST_S_MAX = 3600
+#: Two secrets of one key at once: time enough for the slowest change of programs.
+KEY_OVERLAP_S_MAX = 90 * 86_400
 #: Patterns of one API key: each is tried once for each name and then remembered.
 PATTERNS_MAX = 100
 #: How long the caches of the control plane hold without a word from the store (DESIGN section 2).

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from django.db import models
 
 from queues.limits import GROUP_NAME_MAX, TOPIC_NAME_MAX
+from queues.quotas import BURST_S_DEFAULT
 
 
 def any_pattern() -> list[str]:
@@ -95,7 +96,17 @@ class ApiKey(models.Model):
     scopes: models.JSONField[Any, list[str]] = models.JSONField(default=list)
     topic_patterns: models.JSONField[Any, list[str]] = models.JSONField(default=any_pattern)
     group_patterns: models.JSONField[Any, list[str]] = models.JSONField(default=any_pattern)
+    #: While it is being rotated: the hash of the secret before, and how long that one is taken.
+    previous_sha256 = models.CharField(max_length=64, blank=True, default="")
+    previous_until = models.DateTimeField(null=True, blank=True)
+    #: What it may use; None: no limit. `queues.quotas` says what they mean.
+    requests_per_second = models.PositiveIntegerField(null=True, blank=True)
+    messages_per_second = models.PositiveIntegerField(null=True, blank=True)
+    messages_per_day = models.PositiveBigIntegerField(null=True, blank=True)
+    burst_seconds = models.PositiveIntegerField(default=BURST_S_DEFAULT)
     created_at = models.DateTimeField()
+    #: From then on nobody bears it; None: no such time.
+    expires_at = models.DateTimeField(null=True, blank=True)
     #: Written at most once a minute, after the fact.
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
@@ -118,6 +129,9 @@ class AuditEntry(models.Model):
     action = models.CharField(max_length=64, db_index=True)
     subject = models.CharField(max_length=255)
     detail: models.JSONField[Any, dict[str, Any]] = models.JSONField(default=dict, blank=True)
+    #: What it was before and is after; None: there was, or is, nothing.
+    before: models.JSONField[Any, dict[str, Any] | None] = models.JSONField(null=True, blank=True)
+    after: models.JSONField[Any, dict[str, Any] | None] = models.JSONField(null=True, blank=True)
 
     class Meta:
         ordering = ("-at", "-pk")

@@ -29,3 +29,5 @@ class Problem(Exception):
         self.pointer = pointer
         #: Further members of the answer, such as `delivered_at` or `maximum_ms`.
         self.extra: Mapping[str, Any] = extra or {}
+        #: When it is worth another try, s; None: what the code stands for.
+        self.retry_after_s: int | None = None

@@ -4,8 +4,10 @@ from dataclasses import dataclass, field
 
 from queues.services.keys import issue_key
 from queues.store import Store
+from queues.store.allowances import Allowances
 from queues.store.clock import Clock
 from queues.store.consuming import Consuming
+from queues.store.disk import Disk
 from queues.store.levels import LevelTable
 from queues.store.waiting import ReadyWatch
 from queues.wires import LoopState, OperationRunner, Rules
@@ -40,6 +42,7 @@ class OwnWiring:
         self.consuming = Consuming(store, b"a secret of thirty-two bytes, ok")
         self.watch = ReadyWatch(store, store.bell, self.consuming, clock)
         self.schedule = StandingSchedule()
+        self.allowances = Allowances(Disk(), store.root / "postdate")
         self.runners: dict[str, OperationRunner] = {}
         self.rules = Rules(
             levels=levels or store.settings.levels,
@@ -61,6 +64,10 @@ class OwnWiring:
         """Leases over the test's store."""
         return self.consuming
 
+    def get_allowances(self) -> Allowances:
+        """What the test's keys have used."""
+        return self.allowances
+
     def get_watch(self) -> ReadyWatch:
         """What wakes the test's polls."""
         return self.watch
@@ -81,6 +88,7 @@ class OwnWiring:
         """Close what was opened."""
         self.watch.close()
         self.consuming.close()
+        self.allowances.close()
         self.store.close()
 
 

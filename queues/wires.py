@@ -13,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 if TYPE_CHECKING:
     from queues.store import Store
+    from queues.store.allowances import Allowances
     from queues.store.clock import Clock
     from queues.store.consuming import Consuming
     from queues.store.levels import LevelTable
@@ -118,6 +119,9 @@ class Wiring(Protocol):
 
     def get_consuming(self) -> "Consuming":
         """Leases and acks over that store."""
+
+    def get_allowances(self) -> "Allowances":
+        """What the API keys have used of their quotas."""
 
     def get_watch(self) -> "ReadyWatch":
         """What wakes long polls."""

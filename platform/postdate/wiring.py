@@ -22,6 +22,7 @@ from queues.problems import Problem
 from queues.selectors.control import find_topic
 from queues.services.bulkrunners import bulk_runners
 from queues.store import Store, StoreSettings
+from queues.store.allowances import Allowances
 from queues.store.clock import SystemClock
 from queues.store.consuming import Consuming
 from queues.store.disk import Disk
@@ -156,6 +157,7 @@ def _read_rules() -> Rules:
 _clock = SystemClock()
 _store = _Once(_open_store)
 _rules = _Once(_read_rules)
+_allowances = _Once(lambda: Allowances(Disk(), get_store().root / "postdate"))
 _watch = _Once(lambda: ReadyWatch(get_store(), get_store().bell, get_consuming(), get_clock()))
 _offsets = _Once(
     lambda: DelayOffsets(get_store(), Disk(), _config().store_dir / "config" / "delayOffset.json")
@@ -189,6 +191,11 @@ def get_clock() -> SystemClock:
 def get_consuming() -> Consuming:
     """Leases and acks over the store."""
     return _consuming.get()
+
+
+def get_allowances() -> Allowances:
+    """What the API keys have used of their quotas."""
+    return _allowances.get()
 
 
 def get_watch() -> ReadyWatch:
@@ -309,6 +316,9 @@ def close() -> None:
     if _watch.made is not None:
         _watch.made.close()
         _watch.made = None
+    if _allowances.made is not None:
+        _allowances.made.close()
+        _allowances.made = None
     if _consuming.made is not None:
         _consuming.made.close()
         _consuming.made = None

@@ -10,7 +10,11 @@ from django.http import HttpRequest
 from queues.admin.pages import acting
 from queues.models import ApiKey
 from queues.problems import Problem
+from queues.quotas import BURST_S_DEFAULT, Quotas
 from queues.services.keys import issue_key, revoke_key
+
+#: What `Quotas` holds.
+_LIMITS = ("requests_per_second", "messages_per_second", "messages_per_day", "burst_seconds")
 
 
 class ApiKeyForm(forms.ModelForm):  # type: ignore[type-arg]  # as above
@@ -28,9 +32,11 @@ class ApiKeyForm(forms.ModelForm):  # type: ignore[type-arg]  # as above
         initial="*", widget=forms.Textarea(attrs={"rows": 2}), help_text="One a line; * is any."
     )
 
+    burst_seconds = forms.IntegerField(required=False, initial=BURST_S_DEFAULT, min_value=1)
+
     class Meta:
         model = ApiKey
-        fields = ("name",)
+        fields = ("name", *_LIMITS, "expires_at")
 
 
 @admin.register(ApiKey)
@@ -46,7 +52,8 @@ class ApiKeyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic in
     ) -> Any:
         if obj is None:
             options["form"] = ApiKeyForm
-            options["fields"] = ("name", "scopes", "topic_patterns", "group_patterns")
+            rights = ("scopes", "topic_patterns", "group_patterns")
+            options["fields"] = ("name", *rights, *_LIMITS, "expires_at")
         return super().get_form(request, obj, change, **options)
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
@@ -58,6 +65,8 @@ class ApiKeyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic in
             scopes=fields["scopes"],
             topic_patterns=fields["topic_patterns"].split(),
             group_patterns=fields["group_patterns"].split(),
+            quotas=Quotas(**{name: fields[name] for name in _LIMITS if fields[name]}),
+            expires_at=fields["expires_at"],
         )
         obj.pk = issued.key.pk
         messages.warning(request, f"Note the key now, it is never shown again: {issued.secret}")

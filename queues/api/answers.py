@@ -64,8 +64,9 @@ def refuse(problem: Problem) -> HttpResponse:
     response = raw_answer(body, "application/problem+json", status=code.status)
     if code is Code.UNAUTHORIZED:
         response["WWW-Authenticate"] = "Bearer"
-    if code in _RETRY_AFTER_S:
-        response["Retry-After"] = str(_RETRY_AFTER_S[code])
+    retry_after_s = problem.retry_after_s or _RETRY_AFTER_S.get(code)
+    if retry_after_s is not None:
+        response["Retry-After"] = str(retry_after_s)
     if code is Code.METHOD_NOT_ALLOWED:
         response["Allow"] = ", ".join(problem.extra["allowed"])
     return response

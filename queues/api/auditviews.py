@@ -42,6 +42,8 @@ class AuditLogView(ApiView):
                     action=entry.action,
                     subject=entry.subject,
                     detail=entry.detail,
+                    before=entry.before,
+                    after=entry.after,
                 )
             )
         return answer(AuditLog(items, token))

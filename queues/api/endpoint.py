@@ -5,7 +5,7 @@ OpenAPI document is made of it. So the two cannot differ.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from queues.access import Caller
 from queues.api.codec import decoder_of
 from queues.codes import Code
+from queues.store.allowances import Standing
 
 Handler = TypeVar("Handler", bound=Callable[..., HttpResponse])
 
@@ -56,6 +57,8 @@ class Call:
     body: Any = None
     #: The query in its shape.
     query: Any = None
+    #: How the key's limits stand, for the answer's headers.
+    standings: list[Standing] = field(default_factory=list)
 
 
 def endpoint(

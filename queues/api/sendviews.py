@@ -26,6 +26,7 @@ from queues.naming import check_idempotency_key
 from queues.problems import Problem
 from queues.selectors.control import TopicView
 from queues.services.delays import AT_ONCE, resolve_delay
+from queues.services.quotas import use_messages
 from queues.services.sending import compose, key_of, once, place, place_once, reused
 from queues.services.topics import topic_for_send
 from queues.store import Once, Outgoing, Placed, Repeat
@@ -75,6 +76,7 @@ class SendView(ApiView):
         target = topic_for_send(topic)
         unique_id = wires.wiring().get_store().new_id(target.name, call.now_ms)
         message = _message(call.body, target, unique_id, call)
+        call.standings += use_messages(call.caller, 1, now_ms=call.now_ms)
         if call.body.idempotency_key is not None or "HTTP_IDEMPOTENCY_KEY" in call.request.META:
             return _send_once(call, target, message)
         (placed,) = place([message])
@@ -151,6 +153,7 @@ class BatchView(ApiView):
             raise Problem(Code.OUT_OF_BOUNDS, detail, pointer="/messages")
         call.caller.require_topic(topic)
         target = topic_for_send(topic)
+        call.standings += use_messages(call.caller, len(raws), now_ms=call.now_ms)
         unique_ids = wires.wiring().get_store().new_ids(target.name, call.now_ms, len(raws))
         return answer(BatchAnswer(_send_batch(raws, unique_ids, target, call)))
 

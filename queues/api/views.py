@@ -18,11 +18,13 @@ from queues.access import Caller, Patterns
 from queues.api.answers import refuse, translate
 from queues.api.codec import convert_query, decode_body
 from queues.api.endpoint import Call, Endpoint
+from queues.api.quotaheaders import add_quota_headers
 from queues.codes import Code
 from queues.limits import REQUEST_BYTES_MAX
 from queues.problems import Problem
 from queues.selectors import control
 from queues.services.keyuse import uses
+from queues.services.quotas import QuotaExceeded, use_request
 
 #: A larger body than this is not even read away when it is refused.
 _DRAINED_BYTES_MAX = 4 * REQUEST_BYTES_MAX
@@ -50,15 +52,22 @@ class ApiView(APIView):
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """The answer to a request; whatever goes wrong is answered as a problem."""
         del args  # Addresses name their parts.
+        call = Call(request=request, caller=_NOBODY, now_ms=wires.wiring().get_clock().now_ms())
         try:
-            response = self._dispatch(request, kwargs)
+            response = self._dispatch(call, kwargs)
+        except QuotaExceeded as exceeded:
+            call.standings += exceeded.standings
+            response = refuse(exceeded)
         except Exception as error:  # noqa: BLE001 (the edge: no traceback, no HTML)
             response = refuse(translate(error))
+        if call.standings:
+            add_quota_headers(response, call.standings)
         if request.method == "HEAD":
             response.content = b""  # Its length stays that of the GET.
         return response
 
-    def _dispatch(self, request: HttpRequest, parts: dict[str, str]) -> HttpResponse:
+    def _dispatch(self, call: Call, parts: dict[str, str]) -> HttpResponse:
+        request = call.request
         method = request.method or ""
         if method == "OPTIONS":
             return HttpResponse(status=204, headers={"Allow": ", ".join(self.allowed())})
@@ -68,10 +77,11 @@ class ApiView(APIView):
             detail = f"It has {', '.join(allowed)}." if allowed else ""
             raise Problem(Code.METHOD_NOT_ALLOWED, detail, extra={"allowed": allowed})
         handler, endpoint = found
-        call = Call(request=request, caller=_NOBODY, now_ms=wires.wiring().get_clock().now_ms())
         if endpoint.scopes is not None:
-            call.caller = _let_in(request, endpoint.scopes)
+            call.caller = _let_in(call, endpoint.scopes)
             uses.note(call.caller.key_id, call.now_ms)
+            if call.caller.quotas.of_requests:
+                call.standings += use_request(call.caller, now_ms=call.now_ms)
         if endpoint.decoder is not None:
             body = read_body(request)
             call.body = decode_body(
@@ -96,13 +106,13 @@ class UnknownView(ApiView):
         return refuse(Problem(Code.NOT_FOUND))
 
 
-def _let_in(request: HttpRequest, scopes: tuple[str, ...]) -> Caller:
-    scheme, _, secret = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+def _let_in(call: Call, scopes: tuple[str, ...]) -> Caller:
+    scheme, _, secret = call.request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
     if scheme.lower() != "bearer" or not secret:
         raise Problem(Code.UNAUTHORIZED, "Send `Authorization: Bearer <api key>`.")
-    caller = control.find_caller(secret.strip())
+    caller = control.find_caller(secret.strip(), now_ms=call.now_ms)
     if caller is None:
-        raise Problem(Code.UNAUTHORIZED, "The API key is unknown or revoked.")
+        raise Problem(Code.UNAUTHORIZED, "The API key is unknown, expired or revoked.")
     if caller.scopes.isdisjoint(scopes):
         detail = f"The API key lacks the scope {' or '.join(scopes)}."
         raise Problem(Code.FORBIDDEN, detail)

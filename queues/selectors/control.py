@@ -8,8 +8,9 @@ seconds all the same. An unknown name is asked for by itself before it is refuse
 import hashlib
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, TypeVar
 
 from django.db import Error as DatabaseFailure
@@ -22,6 +23,7 @@ from queues.limits import CONTROL_CACHE_MS
 from queues.models import ApiKey, Group, Topic
 from queues.naming import is_name
 from queues.problems import Problem
+from queues.selectors.keys import quotas_of
 from queues.store.consuming import Subscription
 
 logger = logging.getLogger(__name__)
@@ -161,9 +163,12 @@ def groups_of_topic(topic: str) -> list[GroupView]:
     ]
 
 
-def find_caller(secret: str) -> Caller | None:
-    """Who bears this key; None for an unknown or revoked one."""
-    return cache.current().callers.get(hash_secret(secret))
+def find_caller(secret: str, *, now_ms: int) -> Caller | None:
+    """Who bears this key; None for an unknown, expired or revoked one."""
+    caller = cache.current().callers.get(hash_secret(secret))
+    if caller is not None and caller.until_ms is not None and caller.until_ms <= now_ms:
+        return None
+    return caller
 
 
 def hash_secret(secret: str) -> bytes:
@@ -186,8 +191,9 @@ def _load() -> Snapshot:
         topics = {topic.name: _topic_view(topic) for topic in Topic.objects.all()}
         groups = {group.name: _group_view(group) for group in Group.objects.all()}
         callers = {
-            bytes.fromhex(key.secret_sha256): _caller(key)
+            secret_hash: caller
             for key in ApiKey.objects.filter(revoked_at=None)
+            for secret_hash, caller in _callers(key)
         }
     except DatabaseFailure as failure:
         raise Problem(Code.CONTROL_UNAVAILABLE, "Try again in a moment.") from failure
@@ -226,11 +232,24 @@ def _group_view(group: Group) -> GroupView:
     )
 
 
-def _caller(key: ApiKey) -> Caller:
-    return Caller(
+def _callers(key: ApiKey) -> Iterator[tuple[bytes, Caller]]:
+    """The key by its secret, and while it is being rotated by the one before, too."""
+    until_ms = _ms(key.expires_at)
+    caller = Caller(
         key_id=key.pk,
         by=f"key:{key.name}",
         scopes=frozenset(key.scopes),
         topics=Patterns(key.topic_patterns),
         groups=Patterns(key.group_patterns),
+        quotas=quotas_of(key),
+        until_ms=until_ms,
     )
+    yield bytes.fromhex(key.secret_sha256), caller
+    previous_until_ms = _ms(key.previous_until)
+    if previous_until_ms is not None:
+        least_ms = previous_until_ms if until_ms is None else min(until_ms, previous_until_ms)
+        yield bytes.fromhex(key.previous_sha256), replace(caller, until_ms=least_ms)
+
+
+def _ms(moment: datetime | None) -> int | None:
+    return None if moment is None else round(moment.timestamp() * 1000)

@@ -11,11 +11,26 @@ from queues.models import AuditEntry
 
 
 def record_change(
-    *, by: str, action: str, subject: str, detail: Mapping[str, Any] | None = None
+    *,
+    by: str,
+    action: str,
+    subject: str,
+    detail: Mapping[str, Any] | None = None,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
 ) -> None:
-    """Leave an entry, and have every process read the control plane again once it is committed."""
+    """Leave an entry, and have every process read the control plane again once it is committed.
+
+    `before` and `after` are the thing itself, or of a change only what differs.
+    """
     AuditEntry.objects.create(
-        at=now(), by=by, action=action, subject=subject[:255], detail=dict(detail or {})
+        at=now(),
+        by=by,
+        action=action,
+        subject=subject[:255],
+        detail=dict(detail or {}),
+        before=None if before is None else dict(before),
+        after=None if after is None else dict(after),
     )
     transaction.on_commit(lambda: wires.wiring().get_store().raise_generation())
 

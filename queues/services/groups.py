@@ -30,6 +30,16 @@ from queues.store.consuming import Subscription
 
 #: What a group that already waits for messages may not become in passing.
 _FIXED_IN_FLIGHT = ("mode", "ordered")
+#: What a declaration decides.
+_DECLARED = (
+    "subscriptions",
+    "mode",
+    "ordered",
+    "max_retries",
+    "retry_queues",
+    "retry_policy",
+    "start_from",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +83,8 @@ def set_paused(*, name: str, paused: bool, by: str) -> GroupView:
             changed = Group.objects.filter(name=name, paused=not paused).update(paused=paused)
             if changed:
                 action = "group.pause" if paused else "group.resume"
-                record_change(by=by, action=action, subject=name)
+                before, after = {"paused": not paused}, {"paused": paused}
+                record_change(by=by, action=action, subject=name, before=before, after=after)
     return control.get_group(name)
 
 
@@ -108,8 +119,16 @@ def delete_group(*, name: str, purge: bool, by: str) -> None:
             extra={"counts": {"leased": flying, "retrying": 0, "dead": 0}},
         )
     with transaction.atomic():
-        Group.objects.filter(name=name).delete()
-        record_change(by=by, action="group.delete", subject=name, detail={"leased": flying})
+        rows = Group.objects.filter(name=name)
+        before = rows.values(*_DECLARED, "paused").first()
+        rows.delete()
+        record_change(
+            by=by,
+            action="group.delete",
+            subject=name,
+            detail={"leased": flying},
+            before=before,
+        )
     _give_up(name)
 
 
@@ -135,7 +154,7 @@ def _keep(name: str, plan: GroupPlan, *, by: str) -> bool:
             # What an earlier group left, if its deletion was cut short, is not inherited.
             _give_up(name)
             Group.objects.create(name=name, created_at=now(), **_fields(plan))
-            record_change(by=by, action="group.create", subject=name)
+            record_change(by=by, action="group.create", subject=name, after=_fields(plan))
         else:
             _change(group, plan, by=by)
         names = [name]
@@ -158,8 +177,13 @@ def _change(group: Group, plan: GroupPlan, *, by: str) -> None:
             away = _drop if plan.mode == Group.Mode.BROADCASTING else forget_members
             transaction.on_commit(partial(away, group.name))
         Group.objects.filter(pk=group.pk).update(**fields)
-        detail = {"fields": changed}
-        record_change(by=by, action="group.change", subject=group.name, detail=detail)
+        record_change(
+            by=by,
+            action="group.change",
+            subject=group.name,
+            before={field: getattr(group, field) for field in changed},
+            after={field: fields[field] for field in changed},
+        )
 
 
 def _check_plan(plan: GroupPlan) -> None:

@@ -86,7 +86,13 @@ def delete_topic(*, name: str, purge: bool, by: str) -> None:
         )
     with transaction.atomic():
         Topic.objects.filter(name=name).delete()
-        record_change(by=by, action="topic.delete", subject=name, detail={"cancelled": waiting})
+        record_change(
+            by=by,
+            action="topic.delete",
+            subject=name,
+            detail={"cancelled": waiting},
+            before={"queues": topic.queues},
+        )
     # Nothing can be sent to it any more; what was sent until now is found by the second look.
     if purge:
         cancel_waiting(name, by=by)
@@ -119,7 +125,7 @@ def _create(name: str, queues: int, *, by: str) -> None:
             )
     except IntegrityError:
         return  # Another process made it at the same moment.
-    record_change(by=by, action="topic.create", subject=name, detail={"queues": queues})
+    record_change(by=by, action="topic.create", subject=name, after={"queues": queues})
 
 
 def _widen(topic: Topic, queues: int, *, by: str) -> None:
@@ -130,5 +136,9 @@ def _widen(topic: Topic, queues: int, *, by: str) -> None:
     topic.queues = queues
     topic.save(update_fields=["queues"])
     record_change(
-        by=by, action="topic.change", subject=topic.name, detail={"queues": [before, queues]}
+        by=by,
+        action="topic.change",
+        subject=topic.name,
+        before={"queues": before},
+        after={"queues": queues},
     )

@@ -110,7 +110,7 @@ def test_a_group_is_paused_and_resumed(console):
 
 def test_a_new_key_is_shown_once_and_works(console):
     data = {"name": "shop", "scopes": ["send"], "topic_patterns": "eu-*\nshared",
-            "group_patterns": "*"}  # fmt: skip
+            "group_patterns": "*", "messages_per_day": "1000"}  # fmt: skip
     answer = console.post("/admin/queues/apikey/add/", data, follow=True)
     secret = re.search(r"pd_[\w-]+", said(answer)).group()
     console.api.secret = secret
@@ -119,6 +119,7 @@ def test_a_new_key_is_shown_once_and_works(console):
     assert secret.encode() not in console.get("/admin/queues/apikey/").content
     key = ApiKey.objects.get(name="shop")
     assert (key.scopes, key.topic_patterns) == (["send"], ["eu-*", "shared"])
+    assert (key.messages_per_day, key.burst_seconds) == (1000, 10)
 
 
 def test_a_key_revoked_in_the_console_is_refused(console):

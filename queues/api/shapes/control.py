@@ -52,6 +52,9 @@ class AuditEntryAnswer(Struct, kw_only=True):
     action: str
     subject: str
     detail: dict[str, Any]
+    #: The thing, or what differs of it; null: there was, or is, nothing.
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
 
 
 class AuditLog(Struct):

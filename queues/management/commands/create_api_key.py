@@ -5,10 +5,15 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from queues.management.keyoptions import (
+    SCOPES,
+    add_limits,
+    add_rights,
+    expiry_of,
+    quotas_of,
+)
 from queues.problems import Problem
 from queues.services.keys import issue_key
-
-_SCOPES = ("send", "consume", "inspect", "manage")
 
 
 class Command(BaseCommand):
@@ -18,11 +23,8 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", help="what the key is for")
-        parser.add_argument(
-            "--scope", action="append", choices=_SCOPES, help="may be repeated; default: all"
-        )
-        parser.add_argument("--topics", action="append", help="a pattern; default: *")
-        parser.add_argument("--groups", action="append", help="a pattern; default: *")
+        add_rights(parser, default="all")
+        add_limits(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         del args
@@ -30,9 +32,11 @@ class Command(BaseCommand):
             issued = issue_key(
                 name=options["name"],
                 by="command:create_api_key",
-                scopes=options["scope"] or _SCOPES,
+                scopes=options["scope"] or SCOPES,
                 topic_patterns=options["topics"] or ["*"],
                 group_patterns=options["groups"] or ["*"],
+                quotas=quotas_of(options),
+                expires_at=expiry_of(options),
             )
         except Problem as problem:
             raise CommandError(problem.detail) from problem

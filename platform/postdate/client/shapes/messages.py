@@ -99,13 +99,32 @@ class Forecast(Struct, frozen=True, kw_only=True):
     buckets: list[ForecastBucket]
 
 
+class BulkBucket(Struct, frozen=True, kw_only=True):
+    """How many messages come due from here to the next bucket, without and with the change."""
+
+    start: datetime
+    start_ms: int
+    before: int
+    after: int
+
+
+class BulkEffect(Struct, frozen=True, kw_only=True):
+    """What a bulk change does to the forecast, where it does something."""
+
+    step_ms: int
+    buckets: list[BulkBucket]
+
+
 class BulkPlan(Struct, frozen=True, kw_only=True):
     """What a bulk change would do; it is carried out by its `plan_id`, within 15 minutes."""
 
     plan_id: str
+    expires_at: datetime
+    expires_at_ms: int
+    #: Exact; None where counting on would have read too much.
     count: int | None = None
     count_at_least: int | None = None
-    sample: list[Any] = field(default_factory=list)
-    #: The effect on the forecast, and whatever else the server tells.
-    forecast: Any = None
-    effect: Any = None
+    #: The first ones, in due order.
+    sample: list[MessageSummary]
+    #: What it does to the forecast.
+    forecast: BulkEffect
