@@ -95,7 +95,7 @@ def fill(store: Store, messages: int, now_ms: int) -> None:
         units = np.zeros(count, DISK_UNIT)
         for field in ("log_offset", "size", "tags_code"):
             units[field] = unit[field]
-        parts.consume_queues.make_room(TIMER_TOPIC, 0, start + count)
+        parts.consume_queues.make_room(TIMER_TOPIC, 0, start, start + count)
         parts.consume_queues.write(TIMER_TOPIC, 0, start, units.tobytes())
         table.make_room(start + count)
         dues = now_ms + 120_000 + random.integers(0, 2 * DAY_MS, count)

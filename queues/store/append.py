@@ -295,7 +295,9 @@ class Appender:
         def make_room() -> int:
             self._log.make_room(start, end, from_spare=privileged)
             for queue, stop in ends.items():
-                self._parts.consume_queues.make_room(queue.topic, queue.queue_id, stop)
+                self._parts.consume_queues.make_room(
+                    queue.topic, queue.queue_id, self._queues.max(queue), stop
+                )
                 if queue.scheduled:
                     self._parts.table_of(queue).make_room(stop)
             current = self._control.words[Word.INDEX_FILE]

@@ -156,8 +156,12 @@ class CommitLog:
                 file.sync()
 
     def remove(self, base: int) -> None:
-        """Drop a whole segment (retention)."""
+        """Drop a whole segment, for good: power loss must not bring it back behind a later one.
+
+        What was handed over would else wait again, its delivery's segment gone before its own.
+        """
         self._disk.unlink(self.path(base))
+        self._disk.sync_directory(self._directory)
         self._let_go()
 
     def _let_go(self) -> None:

@@ -68,13 +68,18 @@ class ConsumeQueues:
             self._open.popitem(last=False)[1].close()
         return file
 
-    def make_room(self, topic: str, queue_id: int, end_unit: int) -> None:
-        """Give real blocks to all units below `end_unit` (`DiskFull` when there are none)."""
+    def make_room(self, topic: str, queue_id: int, first_unit: int, end_unit: int) -> None:
+        """Give real blocks to units [first_unit, end_unit) (`DiskFull` when there are none).
+
+        Below `first_unit` room was made when those were written, or retention removed the file.
+        """
         key, end = (topic, queue_id), end_unit * UNIT_BYTES
         if self._allocated.get(key, 0) >= end:
             return
         with self._mutex:
-            start = self._allocated.get(key, (end - UNIT_BYTES) // _STEP_BYTES * _STEP_BYTES)
+            first = first_unit * UNIT_BYTES
+            file_start = first - first % self._file_bytes
+            start = max(self._allocated.get(key, 0), file_start, first // _STEP_BYTES * _STEP_BYTES)
             while start < end:
                 base = start - start % self._file_bytes
                 self._create(topic, queue_id, base)

@@ -69,7 +69,7 @@ class Dispatcher:
             (at,) = members
             unit = int(entries.queue_offsets[at])
             data = _UNIT.pack(entries.log_offsets[at], entries.sizes[at], tags[at])
-            self._consume_queues.make_room(queue.topic, queue.queue_id, unit + 1)
+            self._consume_queues.make_room(queue.topic, queue.queue_id, unit, unit + 1)
             self._consume_queues.write_one(queue.topic, queue.queue_id, unit, data)
             if queue.scheduled:
                 self._schedule(entries, members, self._table_of(queue))
@@ -77,7 +77,7 @@ class Dispatcher:
         for run in _contiguous(entries.queue_offsets, members):
             data = _pack(entries.log_offsets, entries.sizes, tags, run)
             first = int(entries.queue_offsets[run[0]])
-            self._consume_queues.make_room(queue.topic, queue.queue_id, first + len(run))
+            self._consume_queues.make_room(queue.topic, queue.queue_id, first, first + len(run))
             self._consume_queues.write(queue.topic, queue.queue_id, first, data)
         if queue.scheduled:
             self._schedule(entries, members, self._table_of(queue))

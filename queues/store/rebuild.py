@@ -170,7 +170,7 @@ class Rebuild:
         self._parts.queues.set_min(queue, offset)
 
     def _lose(self, queue: Queue, start: int, end: int) -> None:
-        self._parts.consume_queues.make_room(queue.topic, queue.queue_id, end)
+        self._parts.consume_queues.make_room(queue.topic, queue.queue_id, start, end)
         if queue.scheduled:
             units = np.arange(start, end)
             self._parts.table_of(queue).settle_many(units, np.full(end - start, LOST))
