@@ -31,5 +31,5 @@ USER postdate
 VOLUME /data
 EXPOSE 8000
 CMD ["granian", "--interface", "wsgi", "--host", "0.0.0.0", "--port", "8000", \
-     "--workers", "1", "--blocking-threads", "256", "--backpressure", "1280", \
+     "--workers", "1", "--blocking-threads", "2688", "--backpressure", "3712", "--backlog", "4096", \
      "--workers-kill-timeout", "10", "--log-level", "error", "postdate.wsgi:application"]

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-NAMES = ("store", "rest", "lateness", "idle", "memory", "forecast")
+NAMES = ("store", "rest", "lateness", "idle", "memory", "forecast", "longpoll")
 
 
 def main() -> None:

@@ -10,6 +10,8 @@ from postdate.supervisor.child import ChildPlan
 SCHEDULERS = 2
 #: Requests that may wait in the server while all threads are busy.
 WAITING_REQUESTS_MAX = 1024
+#: Connections that may wait to be taken: as many consumers may come back at once after a restart.
+BACKLOG = 4096
 #: Seconds that the web server gives its worker to finish what it is answering.
 WEB_STOP_SECONDS = 6
 
@@ -52,6 +54,7 @@ def _web_arguments(config: Config) -> list[str]:
         *("--workers", str(config.web_processes)),
         *("--blocking-threads", str(config.web_threads)),
         *("--backpressure", str(config.web_threads + WAITING_REQUESTS_MAX)),
+        *("--backlog", str(BACKLOG)),
         *("--workers-kill-timeout", str(WEB_STOP_SECONDS)),
         # Its one warning speaks of the many threads, which are for consumers that wait.
         *("--log-level", "error"),
