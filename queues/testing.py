@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from queues.services.keys import issue_key
+from queues.services.retries import find_rule
 from queues.store import Store
 from queues.store.allowances import Allowances
 from queues.store.clock import Clock
@@ -40,6 +41,7 @@ class OwnWiring:
     def __init__(self, store: Store, clock: Clock, *, levels: LevelTable | None = None) -> None:
         self.store, self.clock = store, clock
         self.consuming = Consuming(store, b"a secret of thirty-two bytes, ok")
+        self.consuming.rule_of = find_rule
         self.watch = ReadyWatch(store, store.bell, self.consuming, clock)
         self.schedule = StandingSchedule()
         self.allowances = Allowances(Disk(), store.root / "postdate")

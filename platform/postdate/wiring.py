@@ -21,6 +21,7 @@ from postdate.config import Config
 from queues.problems import Problem
 from queues.selectors.control import find_topic
 from queues.services.bulkrunners import bulk_runners
+from queues.services.retries import find_rule
 from queues.store import Store, StoreSettings
 from queues.store.allowances import Allowances
 from queues.store.clock import SystemClock
@@ -166,6 +167,7 @@ _offsets = _Once(
 
 def _open_consuming() -> Consuming:
     consuming = Consuming(get_store(), _receipt_key())
+    consuming.rule_of = find_rule
     get_store().keep_leased(consuming.leased_from)
     return consuming
 

@@ -38,6 +38,7 @@ from queues.selectors import control
 from queues.selectors.backlog import lag_of
 from queues.selectors.messages import promised_ms
 from queues.services.receiving import acknowledge, receive
+from queues.store.chaintail import tail_of
 from queues.store.consuming import Delivery
 from queues.store.record import decode_record
 
@@ -172,10 +173,11 @@ def _tell(delivery: Delivery) -> ReceivedMessage:
     record = decode_record(delivery.record, verify=False)
     body, encoding = show_body(record.decoded_body(), record.flag)
     due_ms = promised_ms(record)
+    tail = tail_of(record.properties)
     return ReceivedMessage(
         id=record.unique_id or "",
-        topic=delivery.topic,
-        queue=delivery.queue_id,
+        topic=delivery.topic if tail is None else tail.topic,
+        queue=delivery.queue_id if tail is None else tail.queue_id,
         body=body,
         encoding=encoding,
         tag=record.tag,

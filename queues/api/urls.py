@@ -20,6 +20,7 @@ from queues.api.controlviews import (
     TopicsView,
 )
 from queues.api.docs import OpenApiView
+from queues.api.failviews import DeadLetterView, RetryView
 from queues.api.leaseviews import ExtendView, LeasesView, ReleaseLeaseView
 from queues.api.listviews import MessagesView, OneParkedView, ParkedView, ReleaseView
 from queues.api.messageviews import DeliverNowView, OneMessageView, RestoreView
@@ -35,6 +36,8 @@ urlpatterns = [
     path("groups/<str:group>/receive", ReceiveView.as_view(), name="receive"),
     path("groups/<str:group>/ack", AckView.as_view(), name="ack"),
     path("groups/<str:group>/extend", ExtendView.as_view(), name="extend"),
+    path("groups/<str:group>/retry", RetryView.as_view(), name="retry"),
+    path("groups/<str:group>/dead-letter", DeadLetterView.as_view(), name="dead-letter"),
     path("groups/<str:group>/release", ReleaseLeaseView.as_view(), name="release-lease"),
     path("messages/<str:message_id>", OneMessageView.as_view(), name="message"),
     path("messages/<str:message_id>/restore", RestoreView.as_view(), name="restore"),

@@ -11,11 +11,11 @@ def lag_of(group: GroupView) -> list[QueueLag]:
     """One entry for each queue of the group's topics; of a broadcasting group for each consumer."""
     consuming = wires.wiring().get_consuming()
     if group.mode != "broadcasting":
-        return consuming.lag(group.name, group.subscriptions)
+        return consuming.lag(group.name, group.sources)
     return [
         replace(lag, consumer_id=member.consumer_id)
         for member in consuming.members.of(group.name)
-        for lag in consuming.lag(member.name, group.subscriptions)
+        for lag in consuming.lag(member.name, group.sources)
     ]
 
 

@@ -25,6 +25,7 @@ from queues.naming import is_name
 from queues.problems import Problem
 from queues.selectors.keys import quotas_of
 from queues.store.consuming import Subscription
+from queues.store.names import RETRY_PREFIX
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +60,13 @@ class GroupView:
     paused: bool
     #: Creation, ms since the epoch.
     created_ms: int
+
+    @property
+    def sources(self) -> tuple[Subscription, ...]:
+        """What its consumers receive from: its subscriptions and its retries."""
+        if self.mode == Group.Mode.BROADCASTING:
+            return self.subscriptions
+        return (*self.subscriptions, Subscription(RETRY_PREFIX + self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +150,18 @@ def find_topic(name: str) -> TopicView | None:
     return topic
 
 
-def get_group(name: str) -> GroupView:
-    """The group; raises `group_not_found`; the database is asked before."""
+def find_group(name: str) -> GroupView | None:
+    """The group, or None; the database is asked before None is answered."""
     group = cache.current().groups.get(name)
     if group is None and is_name(name):
         row = _row(Group.objects.filter(name=name))
         group = None if row is None else _group_view(row)
+    return group
+
+
+def get_group(name: str) -> GroupView:
+    """The group; raises `group_not_found`; the database is asked before."""
+    group = find_group(name)
     if group is None:
         raise Problem(Code.GROUP_NOT_FOUND, f"There is no group {name[:127]!r}.")
     return group

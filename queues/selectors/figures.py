@@ -33,6 +33,9 @@ _HELP = {
     "dropped": "Messages that a broadcasting group's consumer gave up.",
     "consumers_forgotten": "Consumers of broadcasting groups that were not seen for 7 days.",
     "segments_removed": "Log segments removed by retention.",
+    "retried": "Failed attempts that are tried again.",
+    "dead": "Messages that became dead letters.",
+    "redriven": "Dead letters that were driven again.",
 }
 
 

@@ -25,7 +25,7 @@ def cancel_message(*, message_id: str, by: str, reason: str | None = None) -> De
     """Cancel it: `cancelled` or `already_cancelled`; raises `too_late`, `message_not_found`."""
     decision = wires.wiring().get_store().cancel(message_id, by=by, reason=reason)
     if decision.outcome not in ("cancelled", "already_cancelled"):
-        raise _refusal(decision)
+        raise refusal(decision)
     return decision
 
 
@@ -53,11 +53,12 @@ def release_message(*, message_id: str, by: str) -> MessageView:
 
 def _done(decision: Decision, outcome: str) -> MessageView:
     if decision.outcome != outcome or decision.view is None:
-        raise _refusal(decision)
+        raise refusal(decision)
     return decision.view
 
 
-def _refusal(decision: Decision) -> Problem:
+def refusal(decision: Decision) -> Problem:
+    """The problem that an outcome means to a client."""
     code = _REFUSALS[decision.outcome]
     view = decision.view
     if code is Code.TOO_LATE and view is not None and view.delivered_ms is not None:

@@ -53,7 +53,7 @@ def receive(
     while not group.paused:
         received = wiring.get_consuming().receive(
             name,
-            group.subscriptions,
+            group.sources,
             max_messages=max_messages,
             lease_ms=lease_ms,
             now_ms=clock.now_ms(),
@@ -71,7 +71,7 @@ def receive(
         if left_ms <= 0:
             break
         with _place_to_wait() as found:
-            if not found or not watch.wait(name, group.subscriptions, left_ms / 1000):
+            if not found or not watch.wait(name, group.sources, left_ms / 1000):
                 break
         group = get_group(group.name)
     return Polled([], paused=group.paused, full=sorted(full))

@@ -62,7 +62,7 @@ class Appender:
         self._parts = parts
         self._control, self._queues, self._log = parts.control, parts.queues, parts.log
         self._dispatcher = Dispatcher(
-            parts.queues, parts.consume_queues, parts.index, parts.table_of
+            parts.queues, parts.consume_queues, parts.index, parts.table_of, parts.marks
         )
         self._log_bell = parts.control.bell("log")
         self._loop_bells = (

@@ -30,6 +30,7 @@ import numpy.typing as npt
 from queues.store.errors import MessageIllegal
 from queues.store.hashes import index_hashes, java_hash
 from queues.store.limits import PROPERTIES_BYTES_MAX, VECTOR_RECORDS_MIN
+from queues.store.marks import LedgerMark
 from queues.store.queuetable import Queue
 
 #: The first 88 bytes of a record: all fixed fields before the body.
@@ -90,6 +91,8 @@ class Batch:
     #: ``topic#key`` texts, and the record that each belongs to.
     key_texts: list[str] = field(default_factory=list)
     key_owners: list[int] = field(default_factory=list)
+    #: Numbers of records that settle a ledger entry, and which.
+    marks: list[tuple[int, LedgerMark]] = field(default_factory=list)
 
     def add_keys(self, topic: str, keys: Sequence[str]) -> None:
         """Index the record added last under these keys too."""
@@ -125,6 +128,8 @@ class Entries:
     store_ms: Column = ()
     #: The numbers of the records of each queue, ascending, where they are known already.
     members: Sequence[Int64s] = ()
+    #: Numbers of records that settle a ledger entry, and which.
+    marks: Sequence[tuple[int, LedgerMark]] = ()
 
 
 @dataclass(slots=True)
@@ -154,7 +159,9 @@ class Sealed:
         owners: Numbers = [renumbered[int(old.owners[at])] for at in places]
         if len(kept) >= VECTOR_RECORDS_MIN:
             hashes, owners = np.array(hashes, np.int32), np.array(owners, np.int64)
-        return Sealed(data, starts, Entries(*columns, hashes, owners))  # type: ignore[call-arg]
+        entries = Entries(*columns, hashes, owners)  # type: ignore[call-arg]
+        entries.marks = [(renumbered[at], mark) for at, mark in old.marks if at in renumbered]
+        return Sealed(data, starts, entries)
 
 
 def column(values: Column) -> Int64s:
@@ -206,7 +213,9 @@ def seal(batch: Batch) -> Sealed:
     else:
         ids = ids_of(data, starts, columns[1])
         hashes, owners = many_hashes(ids, topics, batch.key_texts, batch.key_owners)
-    return Sealed(data, starts, Entries(*columns, hashes, owners))  # type: ignore[call-arg]
+    entries = Entries(*columns, hashes, owners)  # type: ignore[call-arg]
+    entries.marks = batch.marks
+    return Sealed(data, starts, entries)
 
 
 def _few_hashes(

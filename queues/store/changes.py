@@ -32,38 +32,49 @@ class Changes:
         self, appender: Appender, encoder: Encoder, lookup: Lookup, log: CommitLog,
         queues: QueueTable, clock: Clock, settle_flush: Callable[[int], None],
     ) -> None:  # fmt: skip
-        self._appender, self._encoder, self._lookup = appender, encoder, lookup
+        self.appender, self.encoder, self._lookup = appender, encoder, lookup
         self._log, self._queues, self._clock = log, queues, clock
-        self._settle_flush = settle_flush
+        self.settle_flush = settle_flush
 
-    def find(self, message_id: str) -> MessageView | None:
-        """What is known of a message; a miss is looked up again under the append lock."""
-        found = self._lookup.find(message_id)
+    def find(self, message_id: str, group: str | None = None) -> MessageView | None:
+        """What is known of a message, or of its retry in a group.
+
+        A miss is looked up again under the append lock.
+        """
+        found = self._find(message_id, group)
         if found is None:
-            with self._appender.hold():
-                found = self._lookup.find(message_id)
+            with self.appender.hold():
+                found = self._find(message_id, group)
         return found
 
-    def cancel(self, message_id: str, *, by: str | None, reason: str | None = None) -> Decision:
-        """See that no consumer ever gets the message, if it is not too late."""
+    def _find(self, message_id: str, group: str | None) -> MessageView | None:
+        if group is None:
+            return self._lookup.find(message_id)
+        return self._lookup.find_retry(group, message_id)
+
+    def cancel(
+        self, message_id: str, *, by: str | None, reason: str | None = None,
+        group: str | None = None,
+    ) -> Decision:  # fmt: skip
+        """See that no consumer ever gets the message (of the group), if it is not too late."""
         answers = {"ready": "too_late", "cancelled": "already_cancelled"}
 
         def change(view: MessageView, held: Held, source: Source, batch: Batch) -> str:
             body = json.dumps({"reason": reason} if reason else {}).encode()
-            self._encoder.journal(
+            self.encoder.journal(
                 batch, held, source, view.record.log_offset, b"C",
                 event="cancelled", by=by, body=body, now_ms=self._clock.now_ms(),
             )  # fmt: skip
             return "cancelled"
 
-        return self._decide(message_id, answers, change)
+        return self._decide(message_id, answers, change, group)
 
     def restore(self, message_id: str, *, by: str | None) -> Decision:
         """Take a cancel back; past its due time the message is due from now."""
         answers = dict.fromkeys(("scheduled", "ready", "parked"), "not_cancelled")
 
         def change(view: MessageView, held: Held, source: Source, batch: Batch) -> str:
-            self._encoder.hold_again(
+            self.encoder.hold_again(
                 batch, held, source, view.record.log_offset, b"S",
                 due_ms=max(held.due_ms, self._clock.now_ms()), kind=held.kind,
                 version=held.version, by=by,
@@ -77,7 +88,7 @@ class Changes:
         answers = dict.fromkeys(("scheduled", "ready", "cancelled"), "not_parked")
 
         def change(view: MessageView, held: Held, source: Source, batch: Batch) -> str:
-            self._encoder.hold_again(
+            self.encoder.hold_again(
                 batch, held, source, view.record.log_offset, b"S",
                 due_ms=held.due_ms, kind=held.kind, version=held.version, by=by,
             )  # fmt: skip
@@ -86,38 +97,40 @@ class Changes:
         return self._decide(message_id, answers, change)
 
     def move(
-        self, message_id: str, due_ms: int, *, by: str | None, expected_version: int | None = None
-    ) -> Decision:
+        self, message_id: str, due_ms: int, *, by: str | None, expected_version: int | None = None,
+        group: str | None = None,
+    ) -> Decision:  # fmt: skip
         """Give the message another due time; a parked one is released with it."""
         answers = {"ready": "too_late", "cancelled": "cancelled"}
 
         def change(view: MessageView, held: Held, source: Source, batch: Batch) -> str:
             if expected_version is not None and view.version != expected_version:
                 return "version_mismatch"
-            self._encoder.hold_again(
+            self.encoder.hold_again(
                 batch, held, source, view.record.log_offset, b"M",
                 due_ms=due_ms, kind=b"T", version=held.version + 1, by=by,
             )  # fmt: skip
             return "moved"
 
-        return self._decide(message_id, answers, change)
+        return self._decide(message_id, answers, change, group)
 
     def _decide(
         self,
         message_id: str,
         answers: dict[str, str],
         change: Callable[[MessageView, Held, Source, Batch], str],
+        group: str | None = None,
     ) -> Decision:
         for _ in range(_ROUNDS_MAX):
-            view = self.find(message_id)
+            view = self.find(message_id, group)
             if view is None:
                 return Decision("not_found")
             if view.state in answers:
-                self._settle_flush(view.record.log_offset + view.record.size)
+                self.settle_flush(view.record.log_offset + view.record.size)
                 return Decision(answers[view.state], view)
             outcome = self._try(view, change)
             if outcome is not None:
-                return Decision(outcome, self.find(message_id) or view)
+                return Decision(outcome, self.find(message_id, group) or view)
         raise AssertionError(f"message {message_id} was changed by others {_ROUNDS_MAX} times")
 
     def _try(
@@ -139,8 +152,8 @@ class Changes:
         if not batch.rows:
             return outcome
         counter = outcome if outcome in COUNTERS else "restored"
-        written = self._appender.write(batch, counter, privileged=True)
-        self._settle_flush(written.end)
+        written = self.appender.write(batch, counter, privileged=True)
+        self.settle_flush(written.end)
         return outcome if written.entries.sizes else None
 
     def park(
@@ -152,13 +165,13 @@ class Changes:
             return False
         batch = Batch()
         held = self._held(queue, queue_offset, place)
-        self._encoder.journal(
+        self.encoder.journal(
             batch, held, Source(queue, queue_offset, 0), place[0], b"P",
             event="parked", by=None, body=json.dumps({"reason": reason}).encode(),
             now_ms=self._clock.now_ms(),
         )  # fmt: skip
-        written = self._appender.write(batch, "parked", privileged=True)
-        self._settle_flush(written.end)
+        written = self.appender.write(batch, "parked", privileged=True)
+        self.settle_flush(written.end)
         return bool(written.entries.sizes)
 
     def _held(self, queue: Queue, queue_offset: int, place: tuple[int, int]) -> Held:

@@ -9,30 +9,34 @@ for about a millisecond; a receive that finds it held goes on to the next queue 
 of different queues do not wait for each other.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import repeat
+from operator import add
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
+from queues.store.asking import Request, Stop
 from queues.store.consumers import ConsumerNames
 from queues.store.deliveries import Delivery, Outlook, Received, Subscription
 from queues.store.disk import Disk
 from queues.store.dropping import Dropping
-from queues.store.errors import LedgerBusy
+from queues.store.failing import FailedStore, Failing
 from queues.store.groupoffsets import GroupOffsets
-from queues.store.handout import Ask, QueueReader, Taken, hand_out
+from queues.store.handout import Taken, hand_out
 from queues.store.lag import QueueLag, measure_lag
 from queues.store.leases import LeaseKeeping
 from queues.store.ledger import Ledger
 from queues.store.ledgerentries import attempt_of
 from queues.store.ledgerheader import Header
-from queues.store.ledgers import Ledgers, Place
+from queues.store.ledgers import Ledgers, Place, held
 from queues.store.limits import LEASE_MS_MAX, LEASES_MAX, LEDGER_WAIT_S, RECEIVE_BYTES_MAX
 from queues.store.members import Members
+from queues.store.names import RETRY_PREFIX
 from queues.store.receipts import Receipts, Shown
 from queues.store.resetting import Resetting
+from queues.store.retryrules import RetryRule
 from queues.store.settling import expire_leases, settle_acks
 from queues.store.standing import Standing, standing_of
 from queues.store.tagfilter import TagFilter
@@ -42,7 +46,7 @@ __all__ = ["Consuming", "Delivery", "Outlook", "QueueLag", "Received", "Subscrip
 Outcome = Literal["acked", "expired", "invalid"]
 
 
-class ConsumedStore(QueueReader, Protocol):
+class ConsumedStore(FailedStore, Protocol):
     """What consuming needs of a store."""
 
     @property
@@ -53,44 +57,8 @@ class ConsumedStore(QueueReader, Protocol):
     def disk(self) -> Disk:
         """Where it lies."""
 
-
-class _Stop(NamedTuple):
-    """One queue on a receive's way round."""
-
-    turn: int
-    place: Place
-    tags: TagFilter
-
-
-@dataclass(slots=True)
-class _Request:
-    """A receive under way."""
-
-    count: int
-    bytes_max: int
-    until_ms: int
-    now_ms: int
-    consumer: int = 0
-    received: Received = field(default_factory=Received)
-    #: The last queue that gave something.
-    last_turn: int | None = None
-
-    def ask(self, stop: _Stop) -> Ask | None:
-        """What to ask of the next queue; None when nothing more is wanted."""
-        wanted = self.count - len(self.received.deliveries)
-        if wanted <= 0 or (self.bytes_max <= 0 and self.received.deliveries):
-            return None
-        _, topic, queue_id = stop.place
-        return Ask(
-            topic=topic,
-            queue_id=queue_id,
-            tags=stop.tags,
-            count=wanted,
-            bytes_max=self.bytes_max,
-            until_ms=self.until_ms,
-            now_ms=self.now_ms,
-            consumer=self.consumer,
-        )
+    def flush(self) -> int:
+        """Put the log on the device."""
 
 
 class Consuming:
@@ -100,7 +68,7 @@ class Consuming:
         self._store = store
         self._disk = store.disk
         self._receipts = Receipts(secret)
-        self._ledgers = Ledgers(store.disk, store.root / "postdate" / "ledger")
+        self._ledgers = Ledgers(store.disk, store.root / "postdate" / "ledger", store.chains.mend)
         self._offsets = GroupOffsets(store.disk, store.root)
         self._consumers = ConsumerNames(store.disk, store.root / "postdate" / "consumers")
         #: Leases of their holders: extend, release, list.
@@ -110,6 +78,10 @@ class Consuming:
         #: The consumers of broadcasting groups.
         self.members = Members(store.disk, store.root / "postdate" / "members", self._forget_member)
         self.dropping = Dropping(self._ledgers, self._receipts)
+        #: Attempts that failed.
+        self.failing = Failing(store, self._ledgers, self._receipts, self._consumers)
+        #: How a group tries again; None: what ran out is ready again, and nothing is retried.
+        self.rule_of: Callable[[str], RetryRule | None] = lambda _: None
         self._turns: dict[str, int] = {}
 
     # ---- groups
@@ -133,7 +105,7 @@ class Consuming:
         """
         self._offsets.forget(group)
         for place in self._ledgers.places(group):
-            with self._ledgers.use(place) as ledger, _held(ledger, place):
+            with self._ledgers.use(place) as ledger, held(ledger, place):
                 ledger.drop()
         self._turns.pop(group, None)
 
@@ -158,7 +130,8 @@ class Consuming:
         assert max_messages > 0
         assert 0 < lease_ms <= LEASE_MS_MAX
         consumer = self._consumers.number_of(group, consumer_id)
-        request = _Request(max_messages, bytes_max, now_ms + lease_ms, now_ms, consumer)
+        expires = self.rule_of(group) is None
+        request = Request(max_messages, bytes_max, now_ms + lease_ms, now_ms, consumer, expires)
         stops = self._in_turn(group, subscriptions)
         busy = [stop for stop in stops if not self._take(stop, request, 0.0)]
         if busy and not request.received.deliveries:
@@ -169,7 +142,7 @@ class Consuming:
             self._turns[group] = request.last_turn + 1
         return request.received
 
-    def _take(self, stop: _Stop, request: _Request, wait_s: float) -> bool:
+    def _take(self, stop: Stop, request: Request, wait_s: float) -> bool:
         """Add what one queue has; False if its ledger is held by another for longer."""
         ask = request.ask(stop)
         if ask is None:
@@ -178,7 +151,7 @@ class Consuming:
         place = stop.place
         with self._ledgers.use(place) as ledger:
             header = ledger.peek()
-            if header is not None and not self._may_have(place, header, ask.now_ms):
+            if header is not None and not self._may_have(place, header, ask.now_ms, ask.expires):
                 if header.leased >= LEASES_MAX:
                     request.received.full.append((place.topic, place.queue_id))
                 return True
@@ -213,7 +186,10 @@ class Consuming:
             bouts=taken.bouts,
             until_ms=until_ms,
         )
-        attempts = map(attempt_of, taken.bouts)
+        attempts: Iterable[int] = map(attempt_of, taken.bouts)
+        if topic.startswith(RETRY_PREFIX):  # Those that failed before are counted in the record.
+            failed = [int.from_bytes(record[72:76], "big") for record in taken.records]
+            attempts = map(add, attempts, failed)
         columns = taken.records, repeat(topic), repeat(queue_id), taken.offsets, attempts
         rows = zip(*columns, receipts, repeat(until_ms), strict=False)
         return map(tuple.__new__, repeat(Delivery), rows)  # As `Delivery._make`, but quicker.
@@ -233,7 +209,7 @@ class Consuming:
 
     def _ack(self, place: Place, shown: Shown, now_ms: int) -> list[bool]:
         if self._ledgers.exists(place):
-            with self._ledgers.use(place) as ledger, _held(ledger, place):
+            with self._ledgers.use(place) as ledger, held(ledger, place):
                 if ledger.header is not None:
                     return settle_acks(ledger, shown, now_ms)
         return [False] * len(shown.offsets)
@@ -277,9 +253,10 @@ class Consuming:
     def outlook(self, group: str, subscriptions: Sequence[Subscription], now_ms: int) -> Outlook:
         """Whether a receive may find something, cheaply: no lock is taken."""
         soonest: int | None = None
+        expires = self.rule_of(group) is None
         for _, place, _ in self._in_turn(group, subscriptions):
             header = self._peek(place)
-            if header is None or self._may_have(place, header, now_ms):
+            if header is None or self._may_have(place, header, now_ms, expires):
                 return Outlook(ready=True, next_expiry_ms=None)
             if header.leased:
                 soonest = min(soonest or header.next_expiry_ms, header.next_expiry_ms)
@@ -292,7 +269,9 @@ class Consuming:
     # ---- housekeeping
 
     def expire(self, now_ms: int) -> int:
-        """Make ready again whatever lease ran out, in all groups; return how many.
+        """Fail the attempts whose lease ran out, in all groups; return how many.
+
+        Without a rule their messages are ready again.
 
         A ledger that is in use is left to the next call, a second later, or to its next receive.
         """
@@ -306,7 +285,12 @@ class Consuming:
             if not ledger.try_hold():
                 return 0
             try:
-                ran_out = expire_leases(ledger, now_ms) if ledger.header is not None else 0
+                if ledger.header is None:
+                    return 0
+                rule = self.rule_of(place.group)
+                if rule is not None:
+                    return self.failing.expire(ledger, place, rule, now_ms)
+                ran_out = expire_leases(ledger, now_ms)
                 if ran_out:
                     ledger.commit()
                 return ran_out
@@ -330,7 +314,11 @@ class Consuming:
         return int(unit["log_offset"][0]) if len(unit) else None
 
     def save_offsets(self) -> None:
-        """Put all ledgers on the device, then write ``config/consumerOffset.json``."""
+        """Put all ledgers on the device, then write ``config/consumerOffset.json``.
+
+        The log first: the ledgers tell of retries and dead letters in it.
+        """
+        self._store.flush()
         floors: dict[Place, int] = {}
         for place in self._ledgers.places():
             with self._ledgers.use(place) as ledger:
@@ -347,7 +335,7 @@ class Consuming:
 
     # ---- inside
 
-    def _in_turn(self, group: str, subscriptions: Sequence[Subscription]) -> list[_Stop]:
+    def _in_turn(self, group: str, subscriptions: Sequence[Subscription]) -> list[Stop]:
         """All queues of the group, beginning with the one after that which gave last."""
         stops = [
             (Place(group, subscription.topic, queue_id), TagFilter.parse(subscription.tags))
@@ -355,7 +343,7 @@ class Consuming:
             for queue_id in self._store.queue_ids(subscription.topic)
         ]
         start = self._turns.get(group, 0) % len(stops) if stops else 0
-        return [_Stop(turn, *stops[turn]) for turn in (*range(start, len(stops)), *range(start))]
+        return [Stop(turn, *stops[turn]) for turn in (*range(start, len(stops)), *range(start))]
 
     def _prepare(self, ledger: Ledger, place: Place, start_offset: int = 0) -> None:
         """Begin a ledger that is missing (under its lock) where the offsets file says, or else."""
@@ -369,7 +357,7 @@ class Consuming:
 
     @contextmanager
     def _holding(self, ledger: Ledger, place: Place, start_offset: int = 0) -> Iterator[Header]:
-        with _held(ledger, place):
+        with held(ledger, place):
             self._prepare(ledger, place, start_offset)
             yield ledger.live()
 
@@ -379,21 +367,10 @@ class Consuming:
         with self._ledgers.use(place) as ledger:
             return ledger.peek()
 
-    def _may_have(self, place: Place, header: Header, now_ms: int) -> bool:
-        if header.expiry_due(now_ms, LEASE_MS_MAX):
+    def _may_have(self, place: Place, header: Header, now_ms: int, expires: bool) -> bool:
+        if expires and header.expiry_due(now_ms, LEASE_MS_MAX):
             return True
         if header.leased >= LEASES_MAX:
             return False
         end = self._store.queue_bounds(place.topic, place.queue_id).max_offset
         return bool(header.again) or header.cursor < end
-
-
-@contextmanager
-def _held(ledger: Ledger, place: Place) -> Iterator[None]:
-    """Hold the ledger's lock; `LedgerBusy` if another does for long."""
-    if not ledger.try_hold(LEDGER_WAIT_S):
-        raise LedgerBusy(**place._asdict())
-    try:
-        yield
-    finally:
-        ledger.release()

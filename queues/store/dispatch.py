@@ -15,6 +15,7 @@ from queues.store.batch import Column, Entries, Int64s, column
 from queues.store.consumequeue import DISK_UNIT, UNIT_BYTES, ConsumeQueues
 from queues.store.index import IndexSet
 from queues.store.limits import VECTOR_RECORDS_MIN
+from queues.store.marks import LedgerMarks
 from queues.store.names import SCHEDULE_TOPIC
 from queues.store.queuetable import Queue, QueueTable
 from queues.store.schedule import ScheduleTable
@@ -30,10 +31,11 @@ class Dispatcher:
     """Brings ConsumeQueues, schedule tables, index and queue table up to date."""
 
     def __init__(
-        self, queues: QueueTable, consume_queues: ConsumeQueues, index: IndexSet, table_of: TableOf
-    ) -> None:
+        self, queues: QueueTable, consume_queues: ConsumeQueues, index: IndexSet, table_of: TableOf,
+        marks: LedgerMarks,
+    ) -> None:  # fmt: skip
         self._queues, self._consume_queues = queues, consume_queues
-        self._index, self._table_of = index, table_of
+        self._index, self._table_of, self._marks = index, table_of, marks
 
     def apply(self, entries: Entries, index_file: int) -> None:
         """Derive everything from the records (under the append lock)."""
@@ -41,6 +43,8 @@ class Dispatcher:
         for members in groups:
             self._units(entries, members)
         self._settle(entries)
+        for number, mark in entries.marks:
+            self._marks.settle(mark, int(entries.log_offsets[number]))
         self._index_entries(entries, index_file)
         for members in groups:
             last = members[-1]

@@ -9,6 +9,7 @@ import re
 import struct
 import zlib
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from queues.store.batch import (
     CRC_BYTES,
@@ -22,6 +23,7 @@ from queues.store.batch import (
     Source,
     checked_size,
 )
+from queues.store.chaintail import ChainTail
 from queues.store.errors import MessageIllegal
 from queues.store.hashes import tags_code
 from queues.store.held import Held, tag_and_keys, without_by
@@ -33,9 +35,37 @@ from queues.store.limits import (
     USER_PROPERTIES_BYTES_MAX,
     USER_PROPERTIES_MAX,
 )
+from queues.store.marks import LedgerMark
 from queues.store.messages import Outgoing
 from queues.store.names import JOURNAL_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from queues.store.queuetable import Queue
+
+
+class Link(NamedTuple):
+    """The next record of a message's chain in a group."""
+
+    #: ``A`` retry, ``D`` dead letter, ``X`` redrive.
+    letter: bytes
+    #: Log offset of what it continues.
+    at: int
+    #: Where the message goes: the group's retry or dead-letter topic.
+    topic: str
+    queue_id: int
+    body: bytes
+    flag: int
+    born_ms: int
+    #: Attempts that failed.
+    reconsume_times: int
+    unique_id: bytes
+    #: TAGS, KEYS, PD_BY and the user's properties, separators included.
+    own: bytes
+    origin: ChainTail
+    #: The ledger entry that it settles.
+    mark: LedgerMark | None = None
+    #: Wait in this level, or until this time (ms); else it is there at once.
+    level: int = 0
+    due_ms: int | None = None
+
 
 #: Finds a queue, and registers it when it is new.
 QueueOf = Callable[[str, int], Queue]
@@ -43,6 +73,8 @@ QueueOf = Callable[[str, int], Queue]
 #: Packs the length of the properties.
 _LENGTH = struct.Struct(">H").pack
 _SEPARATORS = re.compile("[\x00\x01\x02]")
+#: What a record settles that settles no holding unit.
+_NOTHING: tuple[None, int, int] = (None, -1, 0)
 _DUE_MS_MAX = min(DUE_MS_MAX, 9_999_999_999_999)
 
 
@@ -95,10 +127,11 @@ class Encoder:
         return b"".join((head, body, topic, _LENGTH(length), leading, own, tail, CRC_ROOM)), row
 
     def _add(
-        self, batch: Batch, body: bytes, properties: bytes, queue: Queue, source: Source, *,
+        self, batch: Batch, body: bytes, properties: bytes, queue: Queue, source: Source | None, *,
         flag: int, born_ms: int, reconsume_times: int, tag: int, due_ms: int, topic_number: int,
+        delay_ms: int = 0,
     ) -> None:  # fmt: skip
-        """Add a record that settles a holding unit."""
+        """Add a record made from another; it may settle a holding unit."""
         topic = self._topic(queue.topic)
         length = len(properties) + CRC_BYTES
         size = checked_size(body, topic, length)
@@ -107,7 +140,9 @@ class Encoder:
             born_ms, HOST, 0, HOST, reconsume_times, 0, len(body),
         )  # fmt: skip
         batch.records.append(b"".join((head, body, topic, _LENGTH(length), properties, CRC_ROOM)))
-        batch.rows.append((size, size - length, queue, tag, due_ms, 0, topic_number, *source))
+        batch.rows.append(
+            (size, size - length, queue, tag, due_ms, delay_ms, topic_number, *(source or _NOTHING))
+        )
 
     def _topic(self, topic: str) -> bytes:
         """The topic as a record holds it: a length byte and the name."""
@@ -154,6 +189,32 @@ class Encoder:
             topic_number=real.topic_number,
         )  # fmt: skip
         batch.add_keys(TIMER_TOPIC, keys)
+
+    def link(self, batch: Batch, link: Link, source: Source | None, *, now_ms: int) -> None:
+        """Add the next record of a message's chain in a group: a retry, dead letter or redrive."""
+        target = self._queue_of(link.topic, link.queue_id)
+        tag, keys = tag_and_keys(link.own)
+        queue, kind, level, delay_ms, tail = target, b"I", 0, 0, b""
+        due_ms, number = now_ms, target.topic_number
+        if link.level:
+            queue, kind, level = self._queue_of(SCHEDULE_TOPIC, link.level - 1), b"L", link.level
+            tail, tag = self._real(target) + b"DELAY\x01%d\x02" % level, 0
+            due_ms, delay_ms = 0, self._levels.delay_ms(level)
+        elif link.due_ms is not None:
+            queue, kind, due_ms = self._queue_of(TIMER_TOPIC, 0), b"T", checked_due(link.due_ms)
+            tail = self._timer_properties(target, due_ms)
+        elif link.letter == b"D":
+            number = self._queue_of(link.origin.topic, link.origin.queue_id).topic_number
+        leading = LEADING % (due_ms, link.letter, link.at, kind, level, 1, link.unique_id)
+        mark = link.mark.encode() if link.mark else b""
+        self._add(
+            batch, link.body, leading + link.own + link.origin.encode() + mark + tail, queue,
+            source, flag=link.flag, born_ms=link.born_ms, reconsume_times=link.reconsume_times,
+            tag=tag, due_ms=due_ms, topic_number=number, delay_ms=delay_ms,
+        )  # fmt: skip
+        batch.add_keys(queue.topic, keys)
+        if link.mark:
+            batch.marks.append((len(batch.rows) - 1, link.mark))
 
     def journal(
         self, batch: Batch, held: Held, source: Source, at: int, letter: bytes, *,

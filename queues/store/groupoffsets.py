@@ -111,15 +111,15 @@ def saved_offsets(disk: Disk, root: Path) -> dict[Place, int]:
     }
 
 
-def cut_groups(disk: Disk, root: Path, end_of: Callable[[Place], int]) -> None:
-    """Take the groups back to the ends of their queues, after the machine lost some of the log.
+def cut_groups(disk: Disk, root: Path, end_of: Callable[[Place], int], log_end: int) -> None:
+    """Take the groups back to the ends of queues and log, after the machine lost some of it.
 
     Called by whoever opens the store first, before anything is appended: what the lost messages'
     entries say must not be believed of those that will get their offsets.
     """
     ledgers, offsets = Ledgers(disk, root / "postdate" / "ledger"), GroupOffsets(disk, root)
     try:
-        ledgers.cut(end_of)
+        ledgers.cut(end_of, log_end)
         offsets.cut(end_of)
     finally:
         ledgers.close()

@@ -83,6 +83,8 @@ class Ask:
     now_ms: int
     #: The number of the consumer that asks; 0 for one without a name.
     consumer: int = 0
+    #: Leases that ran out make their messages ready again, in passing.
+    expires: bool = True
 
 
 @dataclass(slots=True)
@@ -109,7 +111,8 @@ def hand_out(ledger: Ledger, reader: QueueReader, ask: Ask) -> Taken:
     header = ledger.live()
     bounds = reader.queue_bounds(ask.topic, ask.queue_id)
     # In this order: a lease that ran out on what retention removed has lapsed as well.
-    changed = expire_leases(ledger, ask.now_ms) + lapse(ledger, bounds.min_offset)
+    changed = expire_leases(ledger, ask.now_ms) if ask.expires else 0
+    changed += lapse(ledger, bounds.min_offset)
     work = _HandOut(ledger, reader, ask)
     work.take_again()
     work.take_new(bounds.max_offset)

@@ -20,15 +20,24 @@ Example: with floor 5 and cursor 9, offsets 0 to 4 are settled, 5 is open, 9 is 
 
 import struct
 import threading
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from queues.store.disk import Disk
 from queues.store.errors import LedgerDamaged
-from queues.store.ledgerentries import ENTRY_BYTES, State, Words, split_runs, states, untils
+from queues.store.ledgerentries import (
+    ENTRY_BYTES,
+    State,
+    Words,
+    split_runs,
+    states,
+    untils,
+    with_state,
+)
+from queues.store.ledgerfile import EntryFile, entry_at
 from queues.store.ledgerheader import (
     DROPPED,
     ENTRIES_AT,
@@ -45,26 +54,34 @@ from queues.store.limits import LEDGER_KEPT_ENTRIES, LEDGER_SCAN_ENTRIES
 
 _ENTRY = struct.Struct("=qq")
 _PAUSE_S, _PAUSE_MAX_S = 0.0002, 0.005
-#: Entries between two offsets that are cheaper read than asked for apart.
-_GAP_ENTRIES = 256
+#: Entries that are looked at first when the floor moves.
+_STEP_ENTRIES = 256
 #: Entries that are given back to the file system at once at least, and the entries in a page.
 _PUNCH_ENTRIES = 65_536
 _PAGE_ENTRIES = 256
 
 
-class Ledger:
+class Ledger(EntryFile):
     """One ledger file; whoever changes it holds its lock (`try_hold`, `release`)."""
 
-    def __init__(self, disk: Disk, path: Path, *, counted: bool = False) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        path: Path,
+        *,
+        counted: bool = False,
+        mend: Callable[[], None] | None = None,
+    ) -> None:
         self.path = path
         #: The working copy; None while there is no live ledger. Valid under the lock only.
         self.header: Header | None = None
         self._disk = disk
+        self._mend = mend
         self._threads = threading.Lock()
         self._never = threading.Event()
         disk.make_dirs(path.parent)
         self._lock = disk.lock(path)
-        self._file = disk.open(path, create=True)
+        super().__init__(disk.open(path, create=True))
         self._raw = b""
         self._sequence = 0
         #: This process has counted the header from the entries; what others commit it believes.
@@ -151,6 +168,8 @@ class Ledger:
             self.counted = False
             return
         self.header, self._sequence = found
+        if self._sequence % 2 and self._mend is not None:
+            self._mend()  # Whoever died may have left a record that settles one of the entries.
         if self._sequence % 2 or not self.counted:
             self._count_anew(self.header)
 
@@ -206,17 +225,32 @@ class Ledger:
         self._raw = b""
         self._file.truncate(ENTRIES_AT)
 
-    def cut(self, end: int) -> None:
+    def cut(self, end: int, log_end: int) -> None:
         """Forget everything from `end` on (under the lock, while nobody has the store open).
 
         The log lost those messages with the machine's power, and others will get their offsets.
+        What went on by a record at or beyond the log's end is ready again.
         """
+        self._cut_entries(end)
         header = self.header
-        if max(header.cursor if header else 0, self._written_end(0)) <= end:
+        if header is None:
+            return
+        for first in range(header.punched, header.cursor, LEDGER_SCAN_ENTRIES):
+            entries = self.entries(first, min(LEDGER_SCAN_ENTRIES, header.cursor - first))
+            lost = np.flatnonzero(entries[:, 1] >= log_end)
+            if len(lost):
+                self.put(first + lost, with_state(entries[lost, 0], State.READY))
+                header.floor = min(header.floor, first + int(lost[0]))
+        if self._changing:
+            self._count_anew(header)
+
+    def _cut_entries(self, end: int) -> None:
+        header = self.header
+        if max(header.cursor if header else 0, self.written_end(0)) <= end:
             return
         if header is not None:
-            self._begin()
-        self._file.truncate(min(self._file.size(), _entry_at(end)))
+            self.begin_change()
+        self._file.truncate(min(self._file.size(), entry_at(end)))
         if header is None:
             return
         header.cursor, header.floor = min(header.cursor, end), min(header.floor, end)
@@ -237,55 +271,23 @@ class Ledger:
 
     # ---- the entries
 
-    def words(self, first: int, count: int) -> Words:
-        """The lease words of `count` offsets from `first` on; entries never written are 0."""
-        data = self._file.pread(count * ENTRY_BYTES, _entry_at(first))
-        missing = count * ENTRY_BYTES - len(data)
-        return np.frombuffer(data + bytes(missing) if missing else data, dtype=np.int64)[::2]
-
-    def entries(self, first: int, count: int) -> Words:
-        """Both words of `count` offsets from `first` on, one row an offset."""
-        data = self._file.pread(count * ENTRY_BYTES, _entry_at(first))
-        data += bytes(count * ENTRY_BYTES - len(data))
-        return np.frombuffer(data, dtype=np.int64).reshape(-1, 2)
-
-    def entry(self, offset: int) -> tuple[int, int]:
-        """Both words of one offset."""
-        lease, chain = self.entries(offset, 1)[0].tolist()
-        return lease, chain
-
-    def word(self, offset: int) -> int:
-        """The lease word of one offset."""
-        data = self._file.pread(8, _entry_at(offset))
-        return int.from_bytes(data, "little") if len(data) == 8 else 0  # noqa: PLR2004 - a word
-
-    def words_of(self, offsets: Words) -> Words:
-        """The lease words of ascending offsets, near ones read together."""
-        found = np.empty(len(offsets), dtype=np.int64)
-        breaks = np.flatnonzero(np.diff(offsets) > _GAP_ENTRIES) + 1
-        edges = [0, *breaks.tolist(), len(offsets)]
-        for start, stop in pairwise(edges):
-            first = int(offsets[start])
-            near = self.words(first, int(offsets[stop - 1]) - first + 1)
-            found[start:stop] = near[offsets[start:stop] - first]
-        return found
-
     def put(self, offsets: Words, words: Words, chains: Words | int = 0) -> None:
         """Write the words of ascending, distinct offsets, one write a run."""
-        self._begin()
+        self.begin_change()
         entries = np.empty((len(offsets), 2), dtype=np.int64)
         entries[:, 0], entries[:, 1] = words, chains
         data = entries.tobytes()
         for start, stop in split_runs(offsets):
             run = data[start * ENTRY_BYTES : stop * ENTRY_BYTES]
-            self._file.pwrite(run, _entry_at(int(offsets[start])))
+            self._file.pwrite(run, entry_at(int(offsets[start])))
 
     def put_one(self, offset: int, word: int, chain: int = 0) -> None:
         """Write one entry."""
-        self._begin()
-        self._file.pwrite(_ENTRY.pack(word, chain), _entry_at(offset))
+        self.begin_change()
+        self._file.pwrite(_ENTRY.pack(word, chain), entry_at(offset))
 
-    def _begin(self) -> None:
+    def begin_change(self) -> None:
+        """Note that a change has begun, before anything else that belongs to it is written."""
         if self._changing:
             return
         self._changing = True
@@ -319,7 +321,7 @@ class Ledger:
     def advance_floor(self) -> None:
         """Move the floor past all that is settled."""
         header = self.live()
-        step = _GAP_ENTRIES
+        step = _STEP_ENTRIES
         while header.floor < header.cursor:
             count = min(step, header.cursor - header.floor)
             open_ones = np.flatnonzero(states(self.words(header.floor, count)) < State.ACKED)
@@ -332,11 +334,11 @@ class Ledger:
     def _count_anew(self, header: Header) -> None:
         """Make header and entries agree again (after a stop, and once in each process)."""
         before = encode_header(header, 0)
-        header.cursor = max(header.cursor, self._written_end(header.cursor))
+        header.cursor = max(header.cursor, self.written_end(header.cursor))
         header.leased = header.again = header.next_expiry_ms = 0
         header.again_from = header.cursor
         for first in range(header.floor, header.cursor, LEDGER_SCAN_ENTRIES):
-            words = self.words(first, min(LEDGER_SCAN_ENTRIES, header.cursor - first))
+            words = self._chained(first, min(LEDGER_SCAN_ENTRIES, header.cursor - first))
             found = states(words)
             ready = np.flatnonzero(found < State.LEASED)
             if len(ready):
@@ -351,16 +353,15 @@ class Ledger:
         if self._sequence % 2 or encode_header(header, 0) != before:
             self.commit()
 
-    def _written_end(self, cursor: int) -> int:
-        """The offset after the last one with an entry; at least `cursor`."""
-        end = -((ENTRIES_AT - self._file.size()) // ENTRY_BYTES)
-        while end > cursor:
-            first = max(cursor, end - LEDGER_SCAN_ENTRIES)
-            written = np.flatnonzero(self.words(first, end - first))
-            if len(written):
-                return first + int(written[-1]) + 1
-            end = first
-        return cursor
+    def _chained(self, first: int, count: int) -> Words:
+        """Lease words, after those whose chain goes on are settled: their holder died before."""
+        entries = self.entries(first, count)
+        words, chains = entries[:, 0].copy(), entries[:, 1]
+        found = np.flatnonzero((chains > 0) & (states(words) < State.ACKED))
+        if len(found):
+            words[found] = with_state(words[found], State.CHAINED)
+            self.put(first + found, words[found], chains[found])
+        return words
 
     # ---- housekeeping
 
@@ -388,12 +389,8 @@ class Ledger:
             if self.header is not None and self.header.punched < offset:
                 start = self.header.punched // _PAGE_ENTRIES * _PAGE_ENTRIES
                 stop = offset // _PAGE_ENTRIES * _PAGE_ENTRIES
-                self._file.punch(_entry_at(start), (stop - start) * ENTRY_BYTES)
+                self._file.punch(entry_at(start), (stop - start) * ENTRY_BYTES)
                 self.header.punched = stop
                 self.commit()
         finally:
             self.release()
-
-
-def _entry_at(offset: int) -> int:
-    return ENTRIES_AT + offset * ENTRY_BYTES

@@ -71,6 +71,8 @@ class State(IntEnum):
     DAMAGED = 5
     #: Settled because retention removed it before it was fetched.
     LAPSED = 6
+    #: Settled because its attempt failed: the record that the chain word tells of goes on with it.
+    CHAINED = 7
     #: Settled because its attempt failed in a broadcasting group, which never tries again.
     DROPPED = 8
 

@@ -28,8 +28,8 @@ class Place(NamedTuple):
 class Ledgers:
     """All ledgers of one store."""
 
-    def __init__(self, disk: Disk, directory: Path) -> None:
-        self._disk, self._directory = disk, directory
+    def __init__(self, disk: Disk, directory: Path, mend: Callable[[], None] | None = None) -> None:
+        self._disk, self._directory, self._mend = disk, directory, mend
         self._mutex = threading.Lock()
         self._open: OrderedDict[Place, Ledger] = OrderedDict()
         self._users: dict[Place, int] = {}
@@ -54,19 +54,16 @@ class Ledgers:
         if not self.exists(place):
             yield None
             return
-        with self.use(place) as ledger:
-            if not ledger.try_hold(LEDGER_WAIT_S):
-                raise LedgerBusy(**place._asdict())
-            try:
-                yield None if ledger.header is None else ledger
-            finally:
-                ledger.release()
+        with self.use(place) as ledger, held(ledger, place):
+            yield None if ledger.header is None else ledger
 
     def _enter(self, place: Place) -> Ledger:
         with self._mutex:
             ledger = self._open.get(place)
             if ledger is None:
-                ledger = Ledger(self._disk, self._path(place), counted=place in self._counted)
+                ledger = Ledger(
+                    self._disk, self._path(place), counted=place in self._counted, mend=self._mend
+                )
                 self._open[place] = ledger
             self._open.move_to_end(place)
             self._users[place] = self._users.get(place, 0) + 1
@@ -123,14 +120,14 @@ class Ledgers:
         for path in list(self._path(place).parents)[:4]:
             self._disk.sync_directory(path)
 
-    def cut(self, end_of: Callable[[Place], int]) -> None:
-        """Forget what lies beyond the ends of the queues, while nobody has the store open."""
+    def cut(self, end_of: Callable[[Place], int], log_end: int) -> None:
+        """Forget what lies beyond the ends of queues and log, while nobody has the store open."""
         for place in self.places():
             with self.use(place) as ledger:
                 if not ledger.try_hold(LEDGER_WAIT_S):
                     raise LedgerBusy(**place._asdict())
                 try:
-                    ledger.cut(end_of(place))
+                    ledger.cut(end_of(place), log_end)
                 finally:
                     ledger.release()
 
@@ -140,3 +137,14 @@ class Ledgers:
             for ledger in self._open.values():
                 ledger.close()
             self._open.clear()
+
+
+@contextmanager
+def held(ledger: Ledger, place: Place) -> Iterator[None]:
+    """Hold the ledger's lock; `LedgerBusy` if another does for long."""
+    if not ledger.try_hold(LEDGER_WAIT_S):
+        raise LedgerBusy(**place._asdict())
+    try:
+        yield
+    finally:
+        ledger.release()

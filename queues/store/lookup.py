@@ -18,7 +18,13 @@ from queues.store.hashes import index_hash
 from queues.store.held import tag_and_keys
 from queues.store.index import SKEW_MS, IndexSet
 from queues.store.messages import Event, MessageView, State
-from queues.store.names import JOURNAL_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
+from queues.store.names import (
+    DEAD_LETTER_PREFIX,
+    JOURNAL_TOPIC,
+    RETRY_PREFIX,
+    SCHEDULE_TOPIC,
+    TIMER_TOPIC,
+)
 from queues.store.queuetable import Queue, QueueTable
 from queues.store.record import decode_record
 from queues.store.scan import Parsed, is_whole, letters_of, parse
@@ -29,8 +35,9 @@ RECORDS_MAX = 10_000
 #: A hex digit with the two bits of the variant in place of its upper ones.
 _VARIANT = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 _HOLDING = (SCHEDULE_TOPIC, TIMER_TOPIC)
+_GROUP_PREFIXES = (RETRY_PREFIX, DEAD_LETTER_PREFIX)
 _EVENTS = {"N": "sent", "H": "delivered", "M": "moved", "R": "renewed", "C": "cancelled",
-           "P": "parked"}  # fmt: skip
+           "P": "parked", "A": "retried", "D": "died", "X": "redriven"}  # fmt: skip
 
 
 def topic_hint(topic: str) -> int:
@@ -64,16 +71,25 @@ class Lookup:
     ) -> None:
         self._log, self._index, self._queues = log, index, queues
         self._table_of, self._visible = table_of, visible
+        #: Topics whose records wait.
+        self.holding = _HOLDING
 
-    def records(self, message_id: str) -> list[tuple[int, Parsed]]:
-        """All records that carry the id and readers may see, in log order."""
+    def records(
+        self, message_id: str, group_topics: tuple[str, ...] = ()
+    ) -> list[tuple[int, Parsed]]:
+        """All records that carry the id and readers may see, in log order.
+
+        Of its own topic, or with `group_topics` in those instead.
+        """
         if len(message_id) != 32 or message_id[12] != "7":  # noqa: PLR2004 (UUIDv7)
             return []
         try:
             born_ms, hint = int(message_id[:12], 16), int(message_id[13:16], 16)
         except ValueError:
             return []
-        topics = [topic for topic in self._queues.topics() if topic_hint(topic) == hint]
+        topics = group_topics or [
+            topic for topic in self._queues.topics() if topic_hint(topic) == hint
+        ]
         found: dict[int, Parsed] = {}
         for topic in (*_HOLDING, JOURNAL_TOPIC, *topics):
             offsets = self._index.lookup(
@@ -137,8 +153,21 @@ class Lookup:
         records = [
             (offset, record)
             for offset, record in self.records(message_id)
-            if record.letter not in "ADX"
+            if not is_of_a_group(record)
         ]
+        return self._view_of(records)
+
+    def find_retry(self, group: str, message_id: str) -> MessageView | None:
+        """What is known of the message's newest retry in a group; None without any."""
+        retry_topic = RETRY_PREFIX + group
+        records = [
+            (offset, record)
+            for offset, record in self.records(message_id, (retry_topic,))
+            if retry_topic in (record.topic, record.real_topic)
+        ]
+        return self._view_of(records)
+
+    def _view_of(self, records: list[tuple[int, Parsed]]) -> MessageView | None:
         held = [(offset, record) for offset, record in records if record.topic in _HOLDING]
         if held:
             return self._held_view(records, held[-1])
@@ -148,7 +177,7 @@ class Lookup:
     def _held_view(
         self, records: list[tuple[int, Parsed]], newest: tuple[int, Parsed]
     ) -> MessageView | None:
-        newest, word, settler = self._followed(newest)
+        newest, word, settler = self.followed(newest)
         found = dict([*records, newest])
         if settler is not None:
             found[word] = settler
@@ -165,9 +194,7 @@ class Lookup:
             reason = _reason(settler) if settler.letter == "P" else None
         return self._view(records, newest, state, newest, word, parked_reason=reason)
 
-    def _followed(
-        self, newest: tuple[int, Parsed]
-    ) -> tuple[tuple[int, Parsed], int, Parsed | None]:
+    def followed(self, newest: tuple[int, Parsed]) -> tuple[tuple[int, Parsed], int, Parsed | None]:
         """The newest holding record, its settled word and what that leads to.
 
         The words lead from holding record to holding record, also where the index, which is
@@ -230,6 +257,15 @@ class Lookup:
             held_offset=newest[1].queue_offset if newest else -1,
             settled_word=word,
         )
+
+
+def is_of_a_group(record: Parsed) -> bool:
+    """Whether a record is a link of some group's chain, and none of the message's own."""
+    if record.letter in "ADX" or record.topic.startswith(_GROUP_PREFIXES):
+        return True
+    if record.topic not in _HOLDING and record.topic != JOURNAL_TOPIC:
+        return False
+    return (record.real_topic or "").startswith(_GROUP_PREFIXES)
 
 
 def _reason(record: Parsed) -> str | None:

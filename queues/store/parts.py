@@ -12,6 +12,7 @@ from queues.store.control import Control
 from queues.store.disk import Disk, FileLock
 from queues.store.dispatch import TableOf
 from queues.store.index import IndexSet
+from queues.store.marks import LedgerMarks
 from queues.store.queuetable import Queue, QueueTable
 from queues.store.reserve import Reserve
 from queues.store.scan import Scanner
@@ -37,6 +38,7 @@ class Parts:
     table_of: TableOf
     entries_of: EntriesOf
     reserve: Reserve
+    marks: LedgerMarks
 
 
 #: Puts the parts together anew: after everything derived was removed they are others.
@@ -64,5 +66,5 @@ def put_together(
 
     return Parts(
         disk, clock, control, lock, log, queues, consume_queues, index, table_of,
-        Scanner(log, queues).entries, reserve,
+        Scanner(log, queues).entries, reserve, LedgerMarks(disk, root),
     )  # fmt: skip

@@ -182,7 +182,9 @@ class Recovery:
         control.set(Word.FLUSHED, end)
         self._rebuild(parts, end)
         queues = self._parts_of().queues
-        cut_groups(parts.disk, self._root, lambda place: queues.end(place.topic, place.queue_id))
+        cut_groups(
+            parts.disk, self._root, lambda place: queues.end(place.topic, place.queue_id), end
+        )
 
     def _put_on_device(self, log: CommitLog, start: int, end: int) -> None:
         """Sync what was found whole, and the blanks behind it, before anything is appended.

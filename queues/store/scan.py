@@ -20,11 +20,13 @@ from queues.store.batch import (
     Entries,
     id_hashes,
 )
+from queues.store.chaintail import origin_topic_of
 from queues.store.commitlog import CommitLog
 from queues.store.errors import RecordCorrupt, RecordGone
 from queues.store.hashes import index_hashes
 from queues.store.held import tag_and_keys
-from queues.store.names import holds_schedule
+from queues.store.marks import LedgerMark, mark_of
+from queues.store.names import DEAD_LETTER_PREFIX, holds_schedule
 from queues.store.properties import PD_IDEMPOTENCY, idempotency_text
 from queues.store.queuetable import Queue, QueueTable
 from queues.store.schedule import LOST
@@ -59,6 +61,13 @@ class Parsed(NamedTuple):
     def own(self) -> bytes:
         """What follows the leading properties."""
         return self.raw[self.property_at + LEADING_BYTES :]
+
+    @property
+    def mark(self) -> LedgerMark | None:
+        """The ledger entry that a retry or dead-letter record settles."""
+        if self.letter not in "AD":
+            return None
+        return mark_of(self.raw, self.property_at, self.real_topic or self.topic)
 
     @property
     def real_topic(self) -> str | None:
@@ -202,12 +211,14 @@ class Scanner:
             log_offsets=[offset for offset, _ in places],
             queue_offsets=[record.queue_offset for record in found],
             store_ms=[record.store_ms for record in found],
+            marks=[(number, mark) for number, one in enumerate(found) if (mark := one.mark)],
         )
 
     def _topic_number(self, record: Parsed) -> int:
         if not holds_schedule(record.topic):
             return 0
-        topic = record.real_topic
+        dead = record.topic.startswith(DEAD_LETTER_PREFIX)
+        topic = origin_topic_of(record.own) if dead else record.real_topic
         return self._queues.number_of(topic) if topic else 0
 
     def settled_by(self, record: Parsed) -> tuple[Queue, int] | None:

@@ -8,7 +8,13 @@ from queues.store.ledgerheader import Header
 _UNTIL_BITS = 44
 _STATE_AT = 54
 
-StandingState = Literal["ready", "leased", "acked", "dropped", "expired"]
+StandingState = Literal["ready", "leased", "acked", "retrying", "dropped", "expired"]
+
+_SETTLED: dict[State, StandingState] = {
+    State.ACKED: "acked",
+    State.DROPPED: "dropped",
+    State.CHAINED: "retrying",
+}
 
 
 class Standing(NamedTuple):
@@ -36,10 +42,8 @@ def standing_of(header: Header, word: int, offset: int, now_ms: int) -> Standing
             if until_ms > now_ms:
                 return Standing("leased", attempts, until_ms)
             return Standing("ready", attempts)
-        case State.ACKED:
-            return Standing("acked", attempts)
-        case State.DROPPED:
-            return Standing("dropped", attempts)
+        case State.ACKED | State.DROPPED | State.CHAINED as state:
+            return Standing(_SETTLED[state], attempts)
         case State.FILTERED:
             return None
         case State.DAMAGED | State.LAPSED:

@@ -5,7 +5,7 @@ for the picture) and answers with values; the parts do the work:
 
 * `append`: one write; `dispatch`: what is derived from it; `recovery`: opening after a crash;
 * `encode`, `batch`, `patching`: bytes of records; `scan`, `held`: reading them back;
-* `schedule`: settled words; `handover`, `changes`, `retention`: what settles them;
+* `schedule`: settled words; `handover`, `changes`, `retention`, `chains`: what settles them;
 * `lookup`: finding a message by its id; `reading`: queues and records.
 
 One `Store` a process, shared by its threads, unusable after a fork.
@@ -13,7 +13,6 @@ One `Store` a process, shared by its threads, unusable after a fork.
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +20,7 @@ import numpy.typing as npt
 
 from queues.store.append import Appender
 from queues.store.bulkchanges import BulkChanges
+from queues.store.chains import Chains
 from queues.store.changes import Changes
 from queues.store.clock import Clock, SystemClock
 from queues.store.commitlog import CommitLog
@@ -134,6 +134,8 @@ class Store:
             self._appender, self._encoder, self.lookup, log, parts.queues, self.clock,
             self._flusher.settle,
         )  # fmt: skip
+        #: How messages that failed go on in their groups.
+        self.chains = Chains(parts, self._changes, self.lookup, self.settings)
         self._hand_overs = HandOvers(
             self._appender, log, parts.queues, parts.consume_queues,
             parts.table_of, self._queue_of, self._flusher.settle,
@@ -173,12 +175,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _queue_of(self, topic: str, queue_id: int) -> Queue:

@@ -59,17 +59,6 @@ def test_an_acked_message_never_comes_again(api, clock):
     assert ack(api, message["receipt"]) == ["acked"], "a repeated ack is acked"
 
 
-def test_a_lease_that_runs_out_makes_the_message_ready_with_the_next_attempt(api, clock):
-    api.group()
-    api.send()
-    (first,) = api.receive(lease_seconds=10)
-    clock.advance(10_000)
-    (second,) = api.receive()
-    assert (second["id"], second["attempt"]) == (first["id"], 2)
-    assert ack(api, first["receipt"]) == ["expired"]
-    assert ack(api, second["receipt"]) == ["acked"]
-
-
 def test_every_group_gets_every_message(api):
     api.group("billing")
     api.group("mail")

@@ -1,16 +1,32 @@
 """The reading side of a store, in memory: what `Consuming` asks of one, over lists of records."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from queues.store.chains import Going, Gone
 from queues.store.consumequeue import UNIT
 from queues.store.disk import Disk
 from queues.store.hashes import tags_code
 from queues.store.messages import QueueBounds
-from queues.store.record import decode_record
+from queues.store.record import Record, decode_record
 from queues.store.recordencoding import encode_record
+
+
+class NoChains:
+    """Nothing is written to these queues, so no message goes on by a chain."""
+
+    def mend(self) -> None:
+        """Nothing is half-done."""
+
+    def settle(self, end: int) -> None:
+        """Nothing is flushed."""
+
+    def go_on(self, goings: Sequence[Going]) -> Iterator[list[tuple[Going, Gone]]]:
+        """No group has a rule."""
+        raise AssertionError(goings)
 
 
 class QueuesInMemory:
@@ -19,9 +35,14 @@ class QueuesInMemory:
     def __init__(self, root: Path, disk: Disk | None = None) -> None:
         self.root = root
         self.disk = disk or Disk()
+        self.chains = NoChains()
         self._records: list[bytes | None] = []
         self._units: dict[tuple[str, int], list[tuple[int, int, int]]] = {}
         self._min: dict[tuple[str, int], int] = {}
+
+    def flush(self) -> int:
+        """Nothing is to be put on a device."""
+        return len(self._records)
 
     def add_queue(self, topic: str, queue_id: int) -> None:
         """Make an empty queue."""
@@ -79,6 +100,12 @@ class QueuesInMemory:
         first, stop = max(start, bounds.min_offset), min(start + count, bounds.max_offset)
         chosen = self._units.get((topic, queue_id), [])[first : max(first, stop)]
         return np.array(chosen, dtype=UNIT)
+
+    def read_record(self, log_offset: int) -> Record:
+        """The record at a log offset."""
+        record = self._records[log_offset]
+        assert record is not None
+        return decode_record(record)
 
     def read_records(self, units: npt.NDArray[np.void]) -> list[bytes | None]:
         """The records of units; None for a damaged one."""

@@ -155,7 +155,7 @@ def test_entries_far_below_the_floor_are_given_back_after_a_sync(queues, monkeyp
 
 
 def test_a_ledger_that_another_process_keeps_is_an_error_and_not_a_hang(queues, monkeypatch):
-    monkeypatch.setattr("queues.store.consuming.LEDGER_WAIT_S", 0.01)
+    monkeypatch.setattr("queues.store.ledgers.LEDGER_WAIT_S", 0.01)
     consuming = started(queues)
     (delivery,) = receive(consuming, 1)
     holder = Ledger(queues.disk, ledger_path(queues))

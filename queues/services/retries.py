@@ -1,0 +1,134 @@
+"""Failed attempts: tried again by the group's rule, or ended; and the retries that wait.
+
+A waiting retry belongs to its group: it is cancelled, moved and tried now there, with the outcomes
+that messages have.
+"""
+
+from collections.abc import Sequence
+
+from queues import wires
+from queues.codes import Code
+from queues.durations import parse_duration
+from queues.models import Group
+from queues.problems import Problem
+from queues.selectors import control
+from queues.selectors.control import GroupView
+from queues.services.changes import refusal
+from queues.services.delays import resolve_delay
+from queues.services.receiving import drop
+from queues.store import Decision, MessageView
+from queues.store.failing import Failed, Verdict, dead_letter
+from queues.store.retryrules import RetryRule, Wait
+
+#: By group: its view, and the rule that was made of it.
+_rules: dict[str, tuple[GroupView, RetryRule]] = {}
+
+
+def rule_of(group: GroupView) -> RetryRule:
+    """How the group tries again."""
+    known = _rules.get(group.name)
+    if known is not None and known[0] is group:
+        return known[1]
+    rule = _make_rule(group)
+    _rules[group.name] = group, rule
+    return rule
+
+
+def find_rule(name: str) -> RetryRule | None:
+    """How a group tries again, by its name; None for one that never does (broadcasting, none)."""
+    group = control.find_group(name)
+    if group is None or group.mode == Group.Mode.BROADCASTING:
+        return None
+    return rule_of(group)
+
+
+def _make_rule(group: GroupView) -> RetryRule:
+    policy, levels = group.retry_policy, wires.wiring().get_rules().levels
+    delays_ms, growth = None, None
+    if policy.get("type") == "custom":
+        delays_ms = tuple(_ms(delay) for delay in policy["delays"])
+    elif policy.get("type") == "exponential":
+        growth = (_ms(policy["initial"]), float(policy["factor"]), _ms(policy["max"]))
+    return RetryRule(levels, group.max_retries, group.retry_queues, delays_ms, growth)
+
+
+def _ms(duration: str) -> int:
+    # It was checked when the group was declared.
+    return parse_duration(duration) or 1
+
+
+def retry(
+    *,
+    group: GroupView,
+    receipts: Sequence[str],
+    delay_level: int | None,
+    delay: str | None,
+    reason: str | None,
+) -> list[Failed]:
+    """Try again after the rule's delay, or the one that is asked for; `delay_level` -1 ends it."""
+    if delay_level is not None and delay_level < 0:
+        return _fail(group, receipts, dead_letter(reason))
+    wait = None
+    wiring = wires.wiring()
+    now_ms, rules = wiring.get_clock().now_ms(), wiring.get_rules()
+    if delay_level or delay is not None:
+        due = resolve_delay(
+            delay_level=delay_level,
+            delay=delay,
+            delay_ms=None,
+            delay_seconds=None,
+            deliver_at=None,
+            now_ms=now_ms,
+            rules=rules,
+        )
+        if due is not None:
+            delay_ms = 0 if due.due_ms is None else due.due_ms - now_ms
+            wait = Wait(level=due.level, delay_ms=delay_ms)
+    return _fail(group, receipts, Verdict(reason, wait))
+
+
+def give_up(*, group: GroupView, receipts: Sequence[str], reason: str | None) -> list[Failed]:
+    """Put messages among the dead letters, whatever the rule says."""
+    return _fail(group, receipts, dead_letter(reason))
+
+
+def _fail(group: GroupView, receipts: Sequence[str], verdict: Verdict) -> list[Failed]:
+    if group.mode == Group.Mode.BROADCASTING:
+        dropped = drop(group=group, receipts=receipts, reason=verdict.reason)
+        return [Failed(outcome) for outcome in dropped]  # type: ignore[arg-type]
+    wiring = wires.wiring()
+    failing, now_ms = wiring.get_consuming().failing, wiring.get_clock().now_ms()
+    return failing.fail(group.name, receipts, rule_of(group), verdict, now_ms)
+
+
+# -- waiting retries
+
+
+def get_retry(*, group: GroupView, message_id: str) -> MessageView:
+    """The message's newest retry in the group; raises `message_not_found`."""
+    view = wires.wiring().get_store().chains.find_retry(group.name, message_id)
+    if view is None:
+        raise Problem(Code.MESSAGE_NOT_FOUND, f"{message_id[:64]!r} has no retry in this group.")
+    return view
+
+
+def cancel_retry(*, group: GroupView, message_id: str, by: str, reason: str | None) -> Decision:
+    """The group never receives it again; raises `too_late`, `message_not_found`."""
+    chains = wires.wiring().get_store().chains
+    decision = chains.cancel_retry(group.name, message_id, by=by, reason=reason)
+    if decision.outcome not in ("cancelled", "already_cancelled"):
+        raise refusal(decision)
+    return decision
+
+
+def move_retry(
+    *, group: GroupView, message_id: str, due_ms: int, by: str, expected_version: int | None = None
+) -> MessageView:
+    """Try it at another time; raises `too_late`, `message_cancelled`, `version_mismatch`."""
+    chains = wires.wiring().get_store().chains
+    decision = chains.move_retry(
+        group.name, message_id, due_ms, by=by, expected_version=expected_version
+    )
+    if decision.outcome != "moved" or decision.view is None:
+        raise refusal(decision)
+    return decision.view
