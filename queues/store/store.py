@@ -96,13 +96,9 @@ class Store:
 
     @classmethod
     def open(
-        cls,
-        root: Path,
-        settings: StoreSettings | None = None,
-        *,
-        clock: Clock | None = None,
+        cls, root: Path, settings: StoreSettings | None = None, *, clock: Clock | None = None,
         disk: Disk | None = None,
-    ) -> "Store":
+    ) -> "Store":  # fmt: skip
         """Open the store at `root`, making it if there is none, and recover it if need be.
 
         Raises a `StoreUnsupported` for what cannot be written here: a broker's directory, one that
