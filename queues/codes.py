@@ -30,6 +30,7 @@ class Code(Enum):
     GROUP_NOT_FOUND = ("group_not_found", 404, "There is no such group")
     OPERATION_NOT_FOUND = ("operation_not_found", 404, "There is no such operation")
     PLAN_NOT_FOUND = ("plan_not_found", 404, "There is no such plan")
+    REPORT_NOT_FOUND = ("report_not_found", 404, "There is no such report")
     METHOD_NOT_ALLOWED = ("method_not_allowed", 405, "This address has no such method")
     REQUEST_TOO_LARGE = ("request_too_large", 413, "The request is too large")
 
@@ -88,6 +89,7 @@ class Code(Enum):
 
     # The server
     INTERNAL_ERROR = ("internal_error", 500, "Something went wrong here")
+    REPORT_FAILED = ("report_failed", 500, "The report could not be made")
     STORE_FULL = ("store_full", 503, "The disk is nearly full")
     STORE_CLOSING = ("store_closing", 503, "The store is closing")
     STORE_FAILED = ("store_failed", 503, "The store refuses to write")

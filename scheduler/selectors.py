@@ -12,8 +12,7 @@ from queues.durations import format_duration
 from queues.store import Store, StoreError
 from queues.store.names import SCHEDULE_TOPIC, TIMER_TOPIC
 from queues.wires import LoopState
-from scheduler.rocksdb.resting import resting_timeline
-from scheduler.wheel.resting import resting_wheel
+from scheduler.wheel.report import resting_report
 
 #: Settled units looked at, from the newest back, for the last one that was delivered.
 _LOOK_BACK = 64
@@ -74,14 +73,8 @@ def wheel_detail() -> Mapping[str, Any]:
     detail = wheel_loop().detail
     if "engine" in detail:
         return detail
-    store, now_ms = wiring.get_store(), wiring.get_clock().now_ms()
-    resting = resting_wheel(store, now_ms) or resting_timeline(store, now_ms)
+    resting = resting_report(wiring.get_store(), wiring.get_clock().now_ms())
     return {} if resting is None else resting.as_dict()
-
-
-def timer_engine() -> str:
-    """Which engine is configured."""
-    return wires.wiring().get_rules().timer_engine
 
 
 def timed_waiting() -> int:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,8 @@ class Request:
     #: Where Spark runs if nothing else says so.
     master: str = "local[2]"
     memory: str = "1g"
+    #: Whether charts are drawn beside `out`; only then is matplotlib needed.
+    charts: bool = False
 
     @classmethod
     def parse(cls, arguments: Sequence[str]) -> "Request":
@@ -73,6 +76,7 @@ class Request:
         parser.add_argument("--precision-ms", type=int, default=1000)
         parser.add_argument("--master", default="local[2]")
         parser.add_argument("--memory", default="1g")
+        parser.add_argument("--charts", action="store_true")
         told = vars(parser.parse_args(arguments))
         told["from_ms"] = told["from_ms"] // QUARTER_MS * QUARTER_MS
         told["to_ms"] = -(-told["to_ms"] // QUARTER_MS) * QUARTER_MS
@@ -183,6 +187,11 @@ def main(arguments: Sequence[str]) -> int:
         steps = Steps()
         result = run(request, steps)
         disk.make_dirs(request.out.parent)
+        if request.charts:
+            steps.tell(95, "drawing charts")
+            result["charts"] = import_module("analytics.jobs.charts").draw(
+                result, request.out.parent
+            )
         disk.replace(request.out, json.dumps(result).encode())
         steps.tell(100, "done")
     finally:

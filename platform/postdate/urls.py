@@ -11,6 +11,7 @@ from queues.api.views import UnknownView
 urlpatterns = [
     path("api/v1/", include("queues.api.urls")),
     path("api/v1/", include("scheduler.api.urls")),
+    path("api/v1/", include("analytics.api.urls")),
     path("api/docs", docs_page, name="docs"),
     re_path(r"^api(/.*)?$", UnknownView.as_view()),
     path("healthz", HealthView.as_view()),
@@ -18,5 +19,6 @@ urlpatterns = [
     path("metrics", MetricsView.as_view()),
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/schedule/", include("scheduler.pages")),
+    path("admin/reports/", include("analytics.pages")),
     path("admin/", admin.site.urls),
 ]

@@ -17,6 +17,8 @@ from typing import Generic, TypeVar
 from django.conf import settings
 from django.db import close_old_connections
 
+from analytics.services.running import LatenessRunner
+from analytics.services.scheduling import LOOK_EVERY_MS, start_due_reports
 from postdate.config import Config
 from queues.problems import Problem
 from queues.selectors.control import find_topic
@@ -36,10 +38,9 @@ from scheduler.clockwatch import ClockStep
 from scheduler.groups import Group, Groups, group_names
 from scheduler.housekeeping.duties import store_duties
 from scheduler.housekeeping.operations import Operations, operation_duties
-from scheduler.housekeeping.step import HousekeepingStep
+from scheduler.housekeeping.step import Duty, HousekeepingStep
 from scheduler.levels.offsets import DelayOffsets
 from scheduler.levels.step import LevelsStep
-from scheduler.rocksdb.step import RocksStep
 from scheduler.schedule import LoopTable
 from scheduler.step import Step
 from scheduler.wake import DoorbellWake, TimedWake
@@ -153,8 +154,6 @@ def _read_rules() -> Rules:
         delay_ms_max=config.timer_max_delay_ms,
         auto_create_topics=config.auto_create_topics,
         polls_max=config.web_threads * 3 // 4,
-        timer_engine=config.timer_engine,
-        slot_limit=config.timer_slot_limit,
     )
 
 
@@ -218,7 +217,7 @@ def get_rules() -> Rules:
 
 def _make_runners() -> dict[str, OperationRunner]:
     """What carries operations out; a new kind of long work is one more line here."""
-    runners: tuple[OperationRunner, ...] = (*bulk_runners(),)
+    runners: tuple[OperationRunner, ...] = (*bulk_runners(), LatenessRunner())
     return {runner.kind: runner for runner in runners}
 
 
@@ -284,13 +283,13 @@ def _make_levels(name: str) -> Step:
 
 
 def _make_wheel(_name: str) -> Step:
-    engines = {"wheel": WheelStep, "rocksdb": RocksStep}
-    return engines[_config().timer_engine](get_store())
+    return WheelStep(get_store())
 
 
 def _make_housekeeping(_name: str) -> Step:
     duties = store_duties(get_store(), get_consuming(), _offsets.get())
-    return HousekeepingStep([*operation_duties(_operations.get()), *duties])
+    reports = Duty("start reports", LOOK_EVERY_MS, start_due_reports)
+    return HousekeepingStep([*operation_duties(_operations.get()), reports, *duties])
 
 
 # They outlive the step: who gave the lease away finishes the operations that it began.

@@ -43,6 +43,8 @@ class Endpoint:
     decoder: msgspec.json.Decoder[Any] | None
     #: An absent body is read as `{}`.
     body_optional: bool
+    #: Media types in which a 200 may come besides JSON.
+    forms: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -71,6 +73,7 @@ def endpoint(
     codes: tuple[Code, ...] = (),
     headers: Mapping[str, str] | None = None,
     body_optional: bool = False,
+    forms: tuple[str, ...] = (),
 ) -> Callable[[Handler], Handler]:
     """Declare the method that is decorated."""
     declared = Endpoint(
@@ -83,6 +86,7 @@ def endpoint(
         headers=headers or {},
         decoder=None if takes is None else decoder_of(takes),
         body_optional=body_optional,
+        forms=forms,
     )
 
     def declare(handler: Handler) -> Handler:

@@ -7,6 +7,7 @@ test keeps it current.
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ _TAGS = {
     "groups": "Groups",
     "bulk": "Messages",
     "operations": "Operations",
+    "reports": "Reports",
     "delay-levels": "Schedule",
     "timer-wheel": "Schedule",
     "forecast": "Schedule",
@@ -185,7 +187,9 @@ def _responses(endpoint: Endpoint, schema_of: dict[Any, Any]) -> dict[str, Any]:
         if shape is str:
             response["content"] = {"text/plain": {"schema": {"type": "string"}}}
         elif shape is not None:
-            response["content"] = {_JSON: {"schema": schema_of[shape]}}
+            text = {"schema": {"type": "string"}}
+            others = dict.fromkeys(endpoint.forms if status == HTTPStatus.OK else (), text)
+            response["content"] = {_JSON: {"schema": schema_of[shape]}, **others}
         responses[str(status)] = response
     refusals: dict[int, list[str]] = {}
     for code in dict.fromkeys((*endpoint.codes, *_common_codes(endpoint))):

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from queues.store.disk import Disk
-from scheduler.engine.places import WHEEL_CHECKPOINT
 
 CHECKPOINT_BYTES = 4096
 _FIELDS = struct.Struct(">7q")
@@ -54,7 +53,7 @@ class WheelCheckpoint:
 
 def checkpoint_path(root: Path) -> Path:
     """Where the checkpoint lies."""
-    return root / WHEEL_CHECKPOINT
+    return root / "config" / "timercheck"
 
 
 def load_checkpoint(disk: Disk, root: Path) -> WheelCheckpoint | None:

@@ -4,6 +4,8 @@ The requests come from schemathesis; names in them are those of a topic, a group
 there are, so that they reach what is behind the first look.
 """
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from analytics.services.reports import keep_result, request_report
 from postdate.wsgi import application
 from queues.api.openapi import openapi_document
 from queues.services.operations import begin
@@ -40,8 +43,19 @@ def known(api: Any) -> dict[str, str]:
         "topic": "orders",
         "group": "billing",
         "message_id": api.send(delay="1h")["id"],
+        "report_id": finished_report(),
         "operation_id": begin("test", {}, by="test", now_ms=api.wiring.clock.now_ms()).id,
     }
+
+
+def finished_report() -> str:
+    """A report that a run made."""
+    begun = request_report(
+        report="lateness", from_ms=0, to_ms=1, topic=None, by="test", now_ms=1_790_000_000_000
+    )
+    sample = Path(__file__).parents[1] / "data" / "reports" / "lateness.json"
+    keep_result(begun.run_id, json.loads(sample.read_text()))
+    return begun.run_id
 
 
 @schema.parametrize()

@@ -48,10 +48,10 @@ def test_the_wheel_goes_on_whichever_sectors_reached_the_device(
         world.reopen()
         world.settle()
         before = wheel_files(world.root)
-        counter = world.step.engine.durable_ms
+        counter = world.step._checkpointing.durable
         world.send(later)
         world.run_until(world.clock.now_ms() + run_ms)
-        assert world.step.engine.durable_ms == counter
+        assert world.step._checkpointing.durable == counter
         forget(before, wheel_files(world.root), kept)
         world.replace_step()
         world.settle()

@@ -1,0 +1,1 @@
+"""Selectors read: finished reports, their rows, their schedules."""

@@ -1,0 +1,62 @@
+"""Reports as they are looked at."""
+
+from typing import Any
+
+from django.conf import settings
+from django.db.models import QuerySet
+
+from analytics.models import ReportRow, ReportRun, ReportSchedule
+from queues.codes import Code
+from queues.problems import Problem
+
+
+def get_report(report_id: str) -> ReportRun:
+    """The finished run; raises `report_not_found`."""
+    found = ReportRun.objects.filter(pk=report_id[:32], state=ReportRun.State.SUCCEEDED).first()
+    if found is None or found.id != report_id:
+        raise Problem(Code.REPORT_NOT_FOUND, f"There is no finished report {report_id[:64]!r}.")
+    return found
+
+
+def list_reports(*, before: str | None, limit: int) -> list[ReportRun]:
+    """Finished runs newest first, from behind the one named `before`."""
+    rows = ReportRun.objects.filter(state=ReportRun.State.SUCCEEDED).order_by("-id").defer("result")
+    if before is not None:
+        rows = rows.filter(id__lt=before)
+    return list(rows[:limit])
+
+
+def recent_runs(limit: int) -> list[ReportRun]:
+    """Runs in any state, newest first."""
+    return list(ReportRun.objects.order_by("-id").defer("result")[:limit])
+
+
+def schedules() -> list[ReportSchedule]:
+    """All schedules."""
+    return list(ReportSchedule.objects.all())
+
+
+def rows_of(run: ReportRun) -> QuerySet[ReportRow]:
+    """The rows of a report, in the order in which it tells them."""
+    return run.rows.order_by("pk")
+
+
+def row_values(row: ReportRow) -> dict[str, Any]:
+    """A row as the API shows it."""
+    return {
+        "topic": row.topic,
+        "kind": row.kind,
+        **({"level": row.level} if row.level else {}),
+        "hour": row.hour,
+        "hour_ms": row.hour_ms,
+        "delivered": row.delivered,
+        "early": row.early,
+        "late_over_slo": row.late_over_slo,
+        "lateness_ms": row.lateness_ms,
+    }
+
+
+def slo_ms() -> int:
+    """What is later than this counts as late."""
+    found: int = settings.POSTDATE.lateness_slo_ms
+    return found

@@ -1,0 +1,1 @@
+"""Services write: runs of reports, and what starts them."""
