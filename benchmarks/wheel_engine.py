@@ -18,10 +18,10 @@ import numpy as np
 from queues.store import Outgoing, Store, StoreSettings
 from queues.store.disk import Disk
 from queues.store.names import TIMER_TOPIC
+from scheduler.engine.limits import READ_UNITS_MAX
+from scheduler.engine.scan import Waiting
 from scheduler.wheel.enqueue import enqueue
 from scheduler.wheel.geometry import WheelGeometry
-from scheduler.wheel.limits import ENQUEUE_MAX, READ_UNITS_MAX
-from scheduler.wheel.scan import Waiting
 from scheduler.wheel.slotreading import SlotReading
 from scheduler.wheel.state import WheelState
 from scheduler.wheel.step import WheelStep
@@ -30,6 +30,7 @@ from scheduler.wheel.timerwheel import TimerWheel
 
 START_MS = 1_700_000_000_000
 MIB = 1 << 20
+ENQUEUE_MAX = 16_384
 
 
 class Turning:
@@ -49,7 +50,14 @@ def new_state(root: Path) -> WheelState:
     """An empty wheel of RocketMQ's size."""
     geometry = WheelGeometry(1000, 604_800, 16 * MIB)
     wheel, log = TimerWheel(Disk(), root, geometry), TimerLog(Disk(), root, geometry)
-    return WheelState(geometry, wheel, log, START_MS, START_MS, 0, write_ms=START_MS)
+    return WheelState(
+        geometry=geometry,
+        wheel=wheel,
+        log=log,
+        settled_ms=START_MS,
+        read_ms=START_MS,
+        write_ms=START_MS,
+    )
 
 
 def batches(count: int, span_ms: int, batch: int) -> list[Waiting]:

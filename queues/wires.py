@@ -32,6 +32,10 @@ class Rules:
     delay_ms_max: int
     #: An unknown topic is made by the first send to it.
     auto_create_topics: bool
+    #: Which engine keeps timed messages in order: `wheel` or `rocksdb`.
+    timer_engine: str = field(default="wheel", kw_only=True)
+    #: Messages that a slot of the timer takes without question; None: any number.
+    slot_limit: int | None = field(default=None, kw_only=True)
     #: Polls of one process that may wait at once; its other threads stay free for other requests.
     polls_max: int
 

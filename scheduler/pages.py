@@ -31,6 +31,8 @@ def wheel_page(request: HttpRequest) -> HttpResponse:
     detail = selectors.wheel_detail()
     facts: list[tuple[str, object]] = [("Messages that wait", selectors.timed_waiting())]
     for name, value in detail.items():
+        if name == "stages":
+            continue
         is_moment = name.endswith("_time_ms") or name == "checkpoint_ms"
         label = name.removesuffix("_ms" if is_moment else "").replace("_", " ").capitalize()
         facts.append((label, _shown(value) if is_moment else value))
@@ -39,7 +41,12 @@ def wheel_page(request: HttpRequest) -> HttpResponse:
         for loop in selectors.loop_states()
     ]
     return _page(
-        request, "admin/schedule/wheel.html", "Timer wheel and loops", facts=facts, loops=loops
+        request,
+        "admin/schedule/wheel.html",
+        "Timer wheel and loops",
+        facts=facts,
+        loops=loops,
+        stages=detail.get("stages", ()),
     )
 
 

@@ -12,7 +12,8 @@ from queues.durations import format_duration
 from queues.store import Store, StoreError
 from queues.store.names import SCHEDULE_TOPIC, TIMER_TOPIC
 from queues.wires import LoopState
-from scheduler.wheel.report import resting_report
+from scheduler.rocksdb.resting import resting_timeline
+from scheduler.wheel.resting import resting_wheel
 
 #: Settled units looked at, from the newest back, for the last one that was delivered.
 _LOOK_BACK = 64
@@ -73,8 +74,14 @@ def wheel_detail() -> Mapping[str, Any]:
     detail = wheel_loop().detail
     if "engine" in detail:
         return detail
-    resting = resting_report(wiring.get_store(), wiring.get_clock().now_ms())
+    store, now_ms = wiring.get_store(), wiring.get_clock().now_ms()
+    resting = resting_wheel(store, now_ms) or resting_timeline(store, now_ms)
     return {} if resting is None else resting.as_dict()
+
+
+def timer_engine() -> str:
+    """Which engine is configured."""
+    return wires.wiring().get_rules().timer_engine
 
 
 def timed_waiting() -> int:

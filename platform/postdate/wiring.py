@@ -41,6 +41,7 @@ from scheduler.housekeeping.operations import Operations, operation_duties
 from scheduler.housekeeping.step import Duty, HousekeepingStep
 from scheduler.levels.offsets import DelayOffsets
 from scheduler.levels.step import LevelsStep
+from scheduler.rocksdb.step import RocksStep
 from scheduler.schedule import LoopTable
 from scheduler.step import Step
 from scheduler.wake import DoorbellWake, TimedWake
@@ -154,6 +155,8 @@ def _read_rules() -> Rules:
         delay_ms_max=config.timer_max_delay_ms,
         auto_create_topics=config.auto_create_topics,
         polls_max=config.web_threads * 3 // 4,
+        timer_engine=config.timer_engine,
+        slot_limit=config.timer_slot_limit,
     )
 
 
@@ -283,7 +286,8 @@ def _make_levels(name: str) -> Step:
 
 
 def _make_wheel(_name: str) -> Step:
-    return WheelStep(get_store())
+    engines = {"wheel": WheelStep, "rocksdb": RocksStep}
+    return engines[_config().timer_engine](get_store())
 
 
 def _make_housekeeping(_name: str) -> Step:

@@ -62,11 +62,30 @@ class StoreCollector(Collector):
             "How far the loop is behind what is due.",
             labels=["loop"],
         )
+        waiting, lag = _stage_gauges()
         for loop in wiring.get_schedule().loops():
+            for stage in loop.detail.get("stages", ()):
+                if stage["messages"] is not None:
+                    waiting.add_metric([stage["stage"]], stage["messages"])
+                lag.add_metric([stage["stage"]], stage["lag_ms"] / 1000)
             held.add_metric([loop.name], int(loop.holder is not None and not loop.stuck))
             behind.add_metric([loop.name], loop.behind_ms / 1000)
-        yield held
-        yield behind
+        yield from (held, behind, waiting, lag)
+
+
+def _stage_gauges() -> tuple[GaugeMetricFamily, GaugeMetricFamily]:
+    """What waits in front of each stage of the timer, and for how long."""
+    waiting = GaugeMetricFamily(
+        "postdate_timer_stage_messages",
+        "Messages in front of a stage of the timer.",
+        labels=["stage"],
+    )
+    lag = GaugeMetricFamily(
+        "postdate_timer_stage_lag_seconds",
+        "How long the first of them has waited, or has been due.",
+        labels=["stage"],
+    )
+    return waiting, lag
 
 
 def metrics_text() -> bytes:

@@ -8,6 +8,7 @@ from queues.store.consumequeue import UNIT, ConsumeQueues
 from queues.store.control import Control, Word
 from queues.store.dispatch import TableOf
 from queues.store.errors import RecordCorrupt
+from queues.store.leading import Leading, read_leading
 from queues.store.limits import HOLD_RECORDS_MAX
 from queues.store.messages import QueueBounds
 from queues.store.queuetable import Queue, QueueTable
@@ -77,6 +78,10 @@ class Reader:
                 units["log_offset"].tolist(), units["size"].tolist(), strict=True
             )
         ]
+
+    def leading(self, log_offsets: npt.NDArray[np.int64]) -> Leading:
+        """The leading properties of records, without decoding them."""
+        return read_leading(self._log, log_offsets)
 
     def record(self, log_offset: int) -> Record:
         """The record at a log offset; raises `RecordGone` or `RecordCorrupt`."""

@@ -32,6 +32,7 @@ from queues.store.errors import StoreClosing
 from queues.store.flushing import Flusher
 from queues.store.handover import HandOvers, TopicGate
 from queues.store.idempotency import OnceSender
+from queues.store.leading import Leading
 from queues.store.lookup import Lookup, make_ids
 from queues.store.messages import (
     Decision,
@@ -95,13 +96,9 @@ class Store:
 
     @classmethod
     def open(
-        cls,
-        root: Path,
-        settings: StoreSettings | None = None,
-        *,
-        clock: Clock | None = None,
+        cls, root: Path, settings: StoreSettings | None = None, *, clock: Clock | None = None,
         disk: Disk | None = None,
-    ) -> "Store":
+    ) -> "Store":  # fmt: skip
         """Open the store at `root`, making it if there is none, and recover it if need be.
 
         Raises a `StoreUnsupported` for what cannot be written here: a broker's directory, one that
@@ -326,6 +323,10 @@ class Store:
     def read_records(self, units: npt.NDArray[np.void]) -> list[bytes | None]:
         """The records of units, raw, in the order given; None for one that is damaged or gone."""
         return self._reader.records(units)
+
+    def read_leading(self, log_offsets: npt.NDArray[np.int64]) -> Leading:
+        """What records continue, their due times and ids, as columns; see `leading`."""
+        return self._reader.leading(log_offsets)
 
     def read_record(self, log_offset: int) -> Record:
         """The record at a log offset; raises `RecordGone` or `RecordCorrupt`."""

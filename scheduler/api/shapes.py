@@ -27,9 +27,21 @@ class DelayLevel(Struct, kw_only=True):
     holder: str | None
 
 
-class TimerWheelAnswer(Struct, kw_only=True):
-    """The timer wheel and how far it is."""
+class TimerStage(Struct, kw_only=True):
+    """One of the five stages of timed messages."""
 
+    #: `scan`, `enqueue`, `dequeue`, `load` or `hand_over`.
+    stage: str
+    #: Messages that wait for it; null: the engine does not count them.
+    messages: int | None
+    #: How long the first of them has waited, or has been due.
+    lag_ms: int
+
+
+class TimerWheelAnswer(Struct, kw_only=True):
+    """The timer and how far it is."""
+
+    #: `wheel` or `rocksdb`.
     engine: str
     precision_ms: int
     window_ms: int
@@ -50,10 +62,15 @@ class TimerWheelAnswer(Struct, kw_only=True):
     dequeued: int
     loaded: int
     failing: int
-    #: Of the TimerLog.
+    #: The stages in their order; none while nobody turns the timer.
+    stages: list[TimerStage]
+    #: Of the wheel's TimerLog.
     log_files: int
     log_begin: int
     log_end: int
+    #: Of RocksDB: about how many entries it has, and its bytes on the disk.
+    timeline_entries: int
+    timeline_bytes: int
     checkpoint_at: str | None
     checkpoint_at_ms: int | None
 

@@ -11,7 +11,7 @@ from queues.api.telling import moment_or_none
 from queues.api.views import ApiView
 from queues.wires import LoopState
 from scheduler import selectors
-from scheduler.api.shapes import DelayLevel, LoopAnswer, LoopList, TimerWheelAnswer
+from scheduler.api.shapes import DelayLevel, LoopAnswer, LoopList, TimerStage, TimerWheelAnswer
 from scheduler.selectors import LevelState
 
 
@@ -67,7 +67,7 @@ def _tell_wheel(detail: Any, loop: LoopState) -> TimerWheelAnswer:
     checkpoint_ms = detail.get("checkpoint_ms")
     counts = {name: detail.get(name) or 0 for name in _COUNTS}
     return TimerWheelAnswer(
-        engine=detail.get("engine", "wheel"),
+        engine=detail.get("engine") or selectors.timer_engine(),
         precision_ms=sizes.timer_precision_ms,
         window_ms=sizes.timer_precision_ms * sizes.timer_window_slots,
         pending=selectors.timed_waiting(),
@@ -80,6 +80,7 @@ def _tell_wheel(detail: Any, loop: LoopState) -> TimerWheelAnswer:
         holder=loop.holder,
         checkpoint_at=moment_or_none(checkpoint_ms),
         checkpoint_at_ms=checkpoint_ms,
+        stages=[TimerStage(**stage) for stage in detail.get("stages", ())],
         **counts,
     )
 
@@ -93,6 +94,8 @@ _COUNTS = (
     "log_files",
     "log_begin",
     "log_end",
+    "timeline_entries",
+    "timeline_bytes",
 )
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from queues.store.disk import Disk
+from scheduler.engine.places import WHEEL_CHECKPOINT
 
 CHECKPOINT_BYTES = 4096
 _FIELDS = struct.Struct(">7q")
@@ -53,7 +54,7 @@ class WheelCheckpoint:
 
 def checkpoint_path(root: Path) -> Path:
     """Where the checkpoint lies."""
-    return root / "config" / "timercheck"
+    return root / WHEEL_CHECKPOINT
 
 
 def load_checkpoint(disk: Disk, root: Path) -> WheelCheckpoint | None:

@@ -5,7 +5,7 @@ The hand that counts is the one in the last durable checkpoint: no recovery look
 
 import numpy as np
 
-from scheduler.wheel.limits import READ_UNITS_MAX
+from scheduler.engine.limits import READ_UNITS_MAX
 from scheduler.wheel.state import WheelState
 
 

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from scheduler.wheel.limits import WAITING_KEYS_MAX
+from scheduler.engine.books import Run
+from scheduler.engine.limits import WAITING_KEYS_MAX
 from scheduler.wheel.slotreading import SlotReading
-from scheduler.wheel.state import Run, WheelState
+from scheduler.wheel.state import WheelState
 
 #: What opening a slot costs, in units looked at.
 _SLOT_COST_UNITS = 1_000
@@ -31,6 +32,17 @@ def next_read_ms(state: WheelState) -> int | None:
     if unread_ms is None or unread_ms >= _limit_ms(state):
         return None
     return unread_ms + 1 - state.geometry.lead_ms
+
+
+def unread(state: WheelState, now_ms: int) -> tuple[int, int]:
+    """Messages in slots that should have been read by now, and for how long, ms."""
+    unread_ms = state.wheel.next_unread_ms
+    horizon_ms = state.geometry.slot_of(now_ms + state.geometry.lead_ms)
+    if unread_ms is None or unread_ms > horizon_ms:
+        return 0, 0
+    slots_ms = np.arange(unread_ms, horizon_ms + 1, state.geometry.precision_ms, dtype=np.int64)
+    slots_ms = slots_ms[: state.geometry.slots_total]
+    return int(state.wheel.slots(slots_ms)["count"].sum()), horizon_ms - unread_ms
 
 
 def _limit_ms(state: WheelState) -> int:

@@ -15,12 +15,11 @@ from queues.store.timerunits import (
     Longs,
     pack_reserved,
 )
+from scheduler.engine.keys import keys_of
+from scheduler.engine.limits import FAR_AHEAD_MS
+from scheduler.engine.scan import Waiting
 from scheduler.wheel.chain import chain
-from scheduler.wheel.duelist import items_of
-from scheduler.wheel.keys import keys_of
-from scheduler.wheel.limits import FAR_AHEAD_MS
 from scheduler.wheel.placement import Placement, place
-from scheduler.wheel.scan import Waiting
 from scheduler.wheel.state import WheelState
 
 
@@ -88,7 +87,4 @@ def _list_arrivals(state: WheelState, waiting: Waiting, placement: Placement) ->
             passed |= placement.offsets_in_slot_ms == 0
         state.wheel.mark_unread(slots_ms[~passed])
     if passed.any():
-        state.due.add(
-            items_of(waiting.due_ms[passed], waiting.queue_offsets[passed], slots_ms[passed])
-        )
-        state.outstanding.add(slots_ms[passed])
+        state.list_arrivals(waiting.where(passed), slots_ms[passed])

@@ -1,19 +1,14 @@
 """What goes wrong in the wheel."""
 
-from queues.store.errors import StoreError, StoreUnsupported
+from queues.store.errors import StoreUnsupported
+from scheduler.engine.errors import EngineBroken
 
 
-class ChainBroken(StoreError):
+class ChainBroken(EngineBroken):
     """A slot of the timer wheel leads to units that the TimerLog does not hold."""
-
-    hint = "The wheel is rebuilt from the schedule table by itself."
 
 
 class WheelSizeDiffers(StoreUnsupported):
     """The `timerwheel` file was made for another slot width or wheel span."""
 
-    hint = "Stop Postdate, delete `timerwheel`, `timerlog` and `config/timercheck`, and start it."
-
-
-class StepNotOpened(StoreError):
-    """The wheel's step was asked to advance before it was opened."""
+    hint = "Stop Postdate, run `manage.py timer_rebuild`, and start it again."

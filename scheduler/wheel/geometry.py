@@ -20,7 +20,8 @@ from queues.store.timerunits import (
     Longs,
     slot_of,
 )
-from scheduler.wheel.limits import DELAY_MS_MAX, LEAD_MS, WINDOW_SLOTS_MIN
+from scheduler.engine.limits import LEAD_MS
+from scheduler.wheel.limits import DELAY_MS_MAX, WINDOW_SLOTS_MIN
 
 
 @dataclass(frozen=True, slots=True)

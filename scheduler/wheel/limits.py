@@ -4,65 +4,13 @@
 DELAY_MS_MAX = (1 << 31) - 1
 #: One slot is being read while another takes what is farther away.
 WINDOW_SLOTS_MIN = 4
-#: How long before its start a slot is read out, so that a large one is ready when it begins.
-LEAD_MS = 2_000
-#: A slot being read that lies further ahead of the clock means that the clock was set back.
-FAR_AHEAD_MS = 10_000
-
-#: Keys of one slot that lie sorted in memory at once (8 bytes each); a larger slot is read in runs.
-RUN_KEYS_MAX = 1_000_000
-#: Keys, of all slots, that wait to be loaded: two runs, so that the next is read beside the
-#: present.
-WAITING_KEYS_MAX = 2 * RUN_KEYS_MAX
-#: Messages loaded ahead of their time, 25 bytes each.
-LOADED_MAX = 65_536
-#: Messages in the due list, fresh arrivals and failing ones included, before enqueueing waits.
-LISTED_MAX = 1_000_000
-#: Failing messages in memory; more are put back into the wheel.
-FAILING_MAX = 100_000
-#: Where a failing message goes when the memory for failing ones is full.
-SPILL_MS = 10_000
-
-#: Messages handed over in one turn: 15 ms of the store's work.
-HAND_OVER_MAX = 4_000
-#: Units enqueued in one turn while nothing is due: 8 ms.
-ENQUEUE_MAX = 16_384
-#: Units enqueued in one turn when something is due now: under 1 ms.
-ENQUEUE_MIN = 1_000
-#: Units enqueued for each millisecond until the next message is due.
+#: Units enqueued within a millisecond.
 ENQUEUE_PER_MS = 1_000
-#: Settled schedule entries stepped over in one turn while scanning: 1 ms.
-SCAN_MAX = 65_536
-#: TimerLog units looked at in one read: 3.4 MB.
-READ_UNITS_MAX = 65_536
-#: TimerLog units looked at in one turn while something is due, and more for each ms of slack: 1 ms.
-READ_MIN = 8_192
-READ_PER_MS = 8_192
-#: Keys loaded in one turn while something is due, and more for each ms of slack: under 1 ms.
-LOAD_MIN = 4_096
-LOAD_PER_MS = 4_096
-#: A turn never takes longer than this, however far the next due time is: the clock may step.
-SLACK_MS_MAX = 20
-#: Looking through a TimerLog file takes about this long, so it waits for such a gap.
-CLEAN_SLACK_MS = 10
 #: A chain that spreads over more units of the log than this for each of its own is walked by links.
 SPARSE_FACTOR = 200
 #: Links followed in one turn, 3 µs each.
 WALK_MAX = 1_000
-
-#: A failing message is tried again after this, doubling up to the second.
-BACK_OFF_MS = 100
-BACK_OFF_MS_MAX = 10_000
-#: Doublings after which the back-off no longer grows.
-BACK_OFF_STEPS = 7
-
-#: How often positions are made durable while the wheel changes.
-CHECKPOINT_MS = 1_000
-#: How often the read time alone is written while nothing changes.
-IDLE_CHECKPOINT_MS = 60_000
 #: Open files of the TimerLog.
 OPEN_LOG_FILES_MAX = 64
 #: Units checked in one read in recovery.
 REPLAY_UNITS = 65_536
-#: Schedule entries that are read although not asked for, rather than asking once more.
-GATHER_GAP = 512

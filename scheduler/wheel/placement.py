@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from queues.store.timerunits import Longs, slots_of
+from scheduler.engine.keys import ROLL_OFFSET_MS
 from scheduler.wheel.geometry import WheelGeometry
-from scheduler.wheel.keys import ROLL_OFFSET_MS
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,11 @@
 3. Their slots are set from them: a chain's first unit points at -1, or at the unit that was the
    newest at the checkpoint. Counts (and the first unit) of chains that are older than the
    checkpoint are counted again in the log, so they are exact.
-4. Scanning goes on behind the last message whose unit is whole and leads to its record.
-5. The read time is the checkpoint's, however long ago that was: no slot is given up.
+4. Slots that lead behind the log's end (the machine kept the wheel's page and lost the log's) are
+   counted again in the log too, or emptied.
+5. Scanning goes on behind the last message whose unit is whole and leads to its record.
+6. The read time is the checkpoint's, however long ago that was: no slot is given up. Where the
+   clock was set back after it, units behind it lie in earlier slots: then the earliest of these.
 
 Every half-done state of a writer is mended so: the TimerLog is written first, then the wheel, and
 the checkpoint last; what was written twice is dropped when it is read out, since it settles once.
@@ -21,12 +24,12 @@ import numpy.typing as npt
 
 from queues.store.names import TIMER_TOPIC
 from queues.store.timerunits import SLOT, Longs, slots_of, unpack_reserved, whole_units
+from scheduler.engine.keys import ROLL_OFFSET_MS
+from scheduler.engine.scan import QUEUE_ID, units_of
 from scheduler.wheel.chain import chain
 from scheduler.wheel.checkpoint import WheelCheckpoint
 from scheduler.wheel.errors import ChainBroken
-from scheduler.wheel.keys import ROLL_OFFSET_MS
 from scheduler.wheel.limits import REPLAY_UNITS
-from scheduler.wheel.scan import QUEUE_ID, units_of
 from scheduler.wheel.timerlog import TimerLog
 from scheduler.wheel.timerwheel import TimerWheel
 
@@ -46,17 +49,25 @@ class Replayed:
     before: Longs
 
 
-def recover(store: "Store", wheel: TimerWheel, log: TimerLog, checkpoint: WheelCheckpoint) -> int:
-    """Mend wheel and log; the queue offset to scan from. Raises `ChainBroken` for a rebuild."""
+def recover(
+    store: "Store", wheel: TimerWheel, log: TimerLog, checkpoint: WheelCheckpoint
+) -> tuple[int, int]:
+    """Mend wheel and log; the queue offset to scan from and the slot to read from, ms.
+
+    Raises `ChainBroken` for a rebuild.
+    """
+    read_ms = checkpoint.read_ms
     start = _start_number(log, checkpoint)
     units = _replay(log, start)
     log.cut(start + len(units))
     if len(units):
         replayed = _touched(log, start, units)
         _mend(wheel, log, start, replayed)
+        read_ms = min(read_ms, int(replayed.slots_ms[0]))
+    _mend_beyond(wheel, log)
     bounds = store.queue_bounds(TIMER_TOPIC, QUEUE_ID)
     reached = max(checkpoint.queue_offset, _reached(store, log, units))
-    return max(bounds.min_offset, min(reached, bounds.max_offset))
+    return max(bounds.min_offset, min(reached, bounds.max_offset)), read_ms
 
 
 def _start_number(log: TimerLog, checkpoint: WheelCheckpoint) -> int:
@@ -104,15 +115,26 @@ def _mend(wheel: TimerWheel, log: TimerLog, start: int, replayed: Replayed) -> N
         found = wheel.slots(replayed.slots_ms[older])
         if (found["first"] < 0).any() or (found["first"] > replayed.before[older]).any():
             raise ChainBroken(position=int(replayed.first[older][0]))
-        first, count = _recount(log, replayed.slots_ms[older], int(found["first"].min()), start)
+        first, _, count = _recount(log, replayed.slots_ms[older], int(found["first"].min()), start)
         replayed.first[older] = np.where(count > 0, first, replayed.first[older])
         replayed.count[older] += count
     wheel.put(replayed.slots_ms, replayed.first, replayed.last, replayed.count)
 
 
-def _recount(log: TimerLog, slots_ms: Longs, first: int, stop: int) -> tuple[Longs, Longs]:
-    """First position and number of the units of ascending slots, from a position to unit `stop`."""
+def _mend_beyond(wheel: TimerWheel, log: TimerLog) -> None:
+    """Set the slots that lead behind the log's end by what the log holds of them."""
+    slots_ms, firsts = wheel.leading_beyond(log.end_position)
+    inside = firsts[firsts < log.end_position]
+    begin = int(inside.min()) if len(inside) else log.end_position
+    if len(slots_ms):
+        first, last, count = _recount(log, slots_ms, begin, log.end_number)
+        wheel.put(slots_ms, np.where(count > 0, first, -1), last, count)
+
+
+def _recount(log: TimerLog, slots_ms: Longs, first: int, stop: int) -> tuple[Longs, Longs, Longs]:
+    """First and last position and number of the units of ascending slots, up to unit `stop`."""
     firsts = np.full(len(slots_ms), np.iinfo(np.int64).max, dtype=np.int64)
+    lasts = np.full(len(slots_ms), -1, dtype=np.int64)
     counts = np.zeros(len(slots_ms), dtype=np.int64)
     number = max(log.geometry.unit_number(first), log.begin_number)
     while number < stop:
@@ -124,9 +146,10 @@ def _recount(log: TimerLog, slots_ms: Longs, first: int, stop: int) -> tuple[Lon
         mine = np.flatnonzero(slots_ms[at] == found_ms)
         positions = log.geometry.positions(number, len(units))
         np.minimum.at(firsts, at[mine], positions[mine])
+        np.maximum.at(lasts, at[mine], positions[mine])
         counts += np.bincount(at[mine], minlength=len(slots_ms))
         number += len(units)
-    return firsts, counts
+    return firsts, lasts, counts
 
 
 def _reached(store: "Store", log: TimerLog, units: npt.NDArray[Any]) -> int:

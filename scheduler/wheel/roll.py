@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scheduler.engine.keys import queue_offsets
+from scheduler.engine.scan import messages
 from scheduler.wheel.enqueue import enqueue
-from scheduler.wheel.keys import queue_offsets
-from scheduler.wheel.scan import messages
 from scheduler.wheel.state import WheelState
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from queues.store.timerunits import Longs, unpack_reserved
+from scheduler.engine.keys import KEY_END, keys_of
+from scheduler.engine.limits import READ_UNITS_MAX, RUN_KEYS_MAX
 from scheduler.wheel.errors import ChainBroken
-from scheduler.wheel.keys import KEY_END, keys_of
-from scheduler.wheel.limits import READ_UNITS_MAX, RUN_KEYS_MAX, SPARSE_FACTOR, WALK_MAX
+from scheduler.wheel.limits import SPARSE_FACTOR, WALK_MAX
 from scheduler.wheel.timerlog import TimerLog
 from scheduler.wheel.timerwheel import TimerWheel
 

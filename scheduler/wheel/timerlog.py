@@ -23,10 +23,11 @@ from queues.store.timerunits import (
     TIMER_UNIT_BYTES,
     Longs,
 )
+from scheduler.engine.places import WHEEL_LOG
 from scheduler.wheel.geometry import WheelGeometry
 from scheduler.wheel.limits import OPEN_LOG_FILES_MAX
 
-FOLDER_NAME = "timerlog"
+FOLDER_NAME = str(WHEEL_LOG)
 _NAME_DIGITS = 20
 _ZEROED_AT_ONCE = 1 << 20
 

@@ -15,10 +15,11 @@ import numpy.typing as npt
 
 from queues.store.disk import Disk
 from queues.store.timerunits import SLOT, Longs
+from scheduler.engine.places import WHEEL_FILE
 from scheduler.wheel.chain import Chained
 from scheduler.wheel.geometry import WheelGeometry
 
-FILE_NAME = "timerwheel"
+FILE_NAME = str(WHEEL_FILE)
 _CLEARED_AT_ONCE = 16_384
 
 
@@ -69,6 +70,16 @@ class TimerWheel:
         changed["count"] = count
         self._mapped.assign(self._slots, self.geometry.indexes(slots_ms), changed)
         self._newest_ms = max(self._newest_ms, int(slots_ms.max(initial=0)))
+
+    def leading_beyond(self, position: int) -> tuple[Longs, Longs]:
+        """The slots (ms, ascending) whose newest unit is said to lie at or behind a position.
+
+        Gives also what each says of its oldest unit.
+        """
+        found = self._slots[(self._slots["last"] >= position) & (self._slots["count"] > 0)]
+        slots_ms = found["time"].astype(np.int64) * self.geometry.precision_ms
+        order = np.argsort(slots_ms)
+        return slots_ms[order], found["first"].astype(np.int64)[order]
 
     def clear(self) -> None:
         """Empty every slot (before a rebuild)."""

@@ -48,10 +48,10 @@ def test_the_wheel_goes_on_whichever_sectors_reached_the_device(
         world.reopen()
         world.settle()
         before = wheel_files(world.root)
-        counter = world.step._checkpointing.durable
+        counter = world.step.engine.durable_ms
         world.send(later)
         world.run_until(world.clock.now_ms() + run_ms)
-        assert world.step._checkpointing.durable == counter
+        assert world.step.engine.durable_ms == counter
         forget(before, wheel_files(world.root), kept)
         world.replace_step()
         world.settle()

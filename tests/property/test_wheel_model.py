@@ -1,4 +1,4 @@
-"""The wheel against a dictionary: each message comes once, in time, whatever happens."""
+"""Either engine against a dictionary: each message comes once, in time, whatever happens."""
 
 from dataclasses import dataclass
 
@@ -32,6 +32,7 @@ happenings = st.lists(
         st.integers(0, 500).map(lambda index: Happening("cancel", index)),
         st.just(Happening("reopen")),
         st.just(Happening("die")),
+        st.just(Happening("change_engine")),
         st.integers(1, 3 * DAY_MS).map(lambda ms: Happening("sleep", ms)),
         st.integers(1, 300_000).map(lambda ms: Happening("clock_back", ms)),
         st.integers(1, 300_000).map(lambda ms: Happening("clock_forward", ms)),
@@ -57,11 +58,17 @@ def apply(world: WheelWorld, happening: Happening) -> None:
                 world.cancel(ids[happening.number % len(ids)])
         case "reopen":
             world.reopen()
+        case "change_engine":
+            world.step.close()
+            world.engine = "wheel" if world.engine == "rocksdb" else "rocksdb"
+            world.replace_step()
         case "die":
             world.replace_step()
         case "sleep":
             # A far message rolls once a window; a downtime of a thousand windows tells no more.
-            window_ms = world.step._geometry.window_ms
+            window_ms = (
+                world.settings.sizes.timer_window_slots * world.settings.sizes.timer_precision_ms
+            )
             world.clock.advance(min(happening.number, 500 * window_ms))
         case "clock_back":
             world.clock.step_back(happening.number)
@@ -76,12 +83,13 @@ def apply(world: WheelWorld, happening: Happening) -> None:
     happenings=happenings,
     precision_ms=st.sampled_from([100, 1000, 5000]),
     window_slots=st.sampled_from([4, 7, 30]),
+    engine=st.sampled_from(["wheel", "rocksdb"]),
 )
 def test_each_message_comes_once_in_time_whatever_happens(
-    happenings: list[Happening], precision_ms: int, window_slots: int
+    happenings: list[Happening], precision_ms: int, window_slots: int, engine: str
 ) -> None:
     sizes = small_sizes(precision_ms=precision_ms, window_slots=window_slots)
-    with WheelWorld(sizes) as world:
+    with WheelWorld(sizes, engine=engine) as world:
         for happening in happenings:
             apply(world, happening)
             world.look()

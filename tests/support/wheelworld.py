@@ -1,4 +1,6 @@
-"""A small world for the timing wheel: a real store, a clock moved by hand, and a model to compare.
+"""A small world for timed messages: a real store, a clock moved by hand, and a model to compare.
+
+Either engine turns it: `engine="wheel"` or `"rocksdb"`.
 
 The model is a dictionary of what was sent and when it is due; at rest, the topics hold exactly what
 the model says: each message once, none before its time.
@@ -19,9 +21,16 @@ from queues.store.record import decode_record
 from queues.store.settings import Sizes, StoreSettings
 from queues.store.store import Store
 from queues.store.timerunits import BLANK_BYTES_MIN, TIMER_UNIT_BYTES
+from scheduler.engine.scan import scan
+from scheduler.engine.step import TimerStep
+from scheduler.rocksdb.engine import RocksEngine
+from scheduler.rocksdb.entries import TIMES_END, VALUE, time_key
+from scheduler.rocksdb.state import TimelineState
+from scheduler.wheel.state import WheelState
 from scheduler.wheel.step import WheelStep
 from tests.support.clock import ManualClock
-from tests.support.faulty_disk import UnsyncedDisk
+from tests.support.faulty_disk import Fate, FaultyDisk, UnsyncedDisk
+from tests.support.faulty_timeline import FaultyTimeline
 
 TOPIC = "orders"
 
@@ -40,7 +49,7 @@ def small_sizes(*, precision_ms: int = 1000, window_slots: int = 30, log_units: 
 
 
 class WheelWorld:
-    """One store, one wheel, one model."""
+    """One store, one engine, one model."""
 
     def __init__(
         self,
@@ -49,7 +58,9 @@ class WheelWorld:
         root: Path | None = None,
         disk: Disk | None = None,
         clock: ManualClock | None = None,
+        engine: str = "wheel",
     ) -> None:
+        self.engine = engine
         self._folder = tempfile.TemporaryDirectory() if root is None else None
         self.root = Path(self._folder.name) if self._folder else root or Path()
         self.clock = clock or ManualClock()
@@ -92,6 +103,13 @@ class WheelWorld:
         """One step of the wheel; whether there is more to do."""
         return self.step.advance(self.clock.now_ms()).more
 
+    def turn_until_enqueued(self, fate: Fate) -> None:
+        """Take one batch in, and die before any checkpoint."""
+        waiting = scan(self.store, self.step.engine.books.queue_offset, 1_000).waiting
+        self.step.engine.follow_clock(self.clock.now_ms())
+        self.step.engine.enqueue(waiting)
+        fate.dead = True
+
     def settle(self) -> int | None:
         """Step until nothing is left to do now; when there is something next."""
         for _ in range(10_000):
@@ -113,13 +131,14 @@ class WheelWorld:
             self.clock.advance(max(1, target_ms - now_ms))
 
     def reopen(self) -> None:
-        """Stop the wheel cleanly and start a new one."""
+        """Stop the engine cleanly and start a new one."""
         self.step.close()
         self.replace_step()
 
     def replace_step(self, disk: Disk | None = None) -> None:
-        """Start a new wheel on what the old one, which died, left behind."""
-        self.step = WheelStep(self.store, disk=disk, sync_beside=False)
+        """Start a new holder on what the old one, which died, left behind."""
+        bury(getattr(self, "step", None))
+        self.step = new_step(self.store, self.engine, disk)
         self.step.open()
 
     # -- comparing ------------------------------------------------------------------------------
@@ -140,9 +159,15 @@ class WheelWorld:
         return self.handed
 
     def assert_sound(self) -> None:
-        """Each slot that may hold anything unsettled leads to exactly its units of the log."""
-        state = self.step._state
-        assert state is not None
+        """Each slot that may hold anything unsettled leads to exactly its units of the log.
+
+        Of a timeline: each message that waits and was scanned has its entry, or is listed.
+        """
+        state = self.step.engine.books
+        if isinstance(state, TimelineState):
+            assert_timeline_whole(self, state)
+            return
+        assert isinstance(state, WheelState)
         geometry, log = state.geometry, state.log
         units = [log.read(number, 1)[0] for number in range(log.begin_number, log.end_number)]
         positions = geometry.positions(log.begin_number, len(units)).tolist()
@@ -190,6 +215,38 @@ class WheelWorld:
             self.close()
         elif self._folder is not None:
             self._folder.cleanup()
+
+
+def new_step(store: Store, engine: str, disk: Disk | None = None) -> TimerStep:
+    """A step that syncs in the turn itself; the fate of a faulty disk is its timeline's too."""
+    if engine == "wheel":
+        return WheelStep(store, disk=disk, sync_beside=False)
+    fate = disk.fate if isinstance(disk, FaultyDisk) else Fate()
+    rocks = RocksEngine(
+        store,
+        disk=disk,
+        sync_beside=False,
+        open_timeline=lambda path: FaultyTimeline(path, fate),
+    )
+    return TimerStep(store, rocks)
+
+
+def bury(step: TimerStep | None) -> None:
+    """Let go of a dead holder's database, as the kernel does when its process is gone."""
+    if step is not None and isinstance(step.engine, RocksEngine):
+        step.engine._let_go()
+
+
+def assert_timeline_whole(world: WheelWorld, state: TimelineState) -> None:
+    """See `WheelWorld.assert_sound`."""
+    engine = world.step.engine
+    assert isinstance(engine, RocksEngine)
+    entries = engine.timeline.read(time_key(state.settled_ms + 1), TIMES_END, 1_000_000)
+    values = np.frombuffer(b"".join(value for _, value in entries), VALUE)
+    held = set(values["queue_offset"].tolist())
+    found = world.store.schedule(TIMER_TOPIC, 0, 0, state.queue_offset)
+    waiting = set((np.flatnonzero(found.settled == 0) + found.start).tolist())
+    assert waiting <= held
 
 
 def due_order(world: WheelWorld) -> list[int]:

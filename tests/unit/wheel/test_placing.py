@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from queues.store.disk import Disk
 from queues.store.errors import SettingsDiffer
 from queues.store.timerunits import BLANK, BLANK_MAGIC, SLOT, whole_units
+from scheduler.engine.duelist import DueList, items_of
+from scheduler.engine.keys import ROLL_OFFSET_MS, keys_of, offsets_in_slot, queue_offsets
+from scheduler.engine.scan import Waiting
 from scheduler.wheel.chain import chain, stable_order
-from scheduler.wheel.duelist import DueList, items_of
 from scheduler.wheel.enqueue import enqueue
 from scheduler.wheel.geometry import WheelGeometry
-from scheduler.wheel.keys import ROLL_OFFSET_MS, keys_of, offsets_in_slot, queue_offsets
 from scheduler.wheel.placement import place
-from scheduler.wheel.scan import Waiting
 from scheduler.wheel.slotreading import SlotReading
 from scheduler.wheel.state import WheelState
 from scheduler.wheel.timerlog import TimerLog
@@ -32,7 +32,9 @@ def longs(*numbers: int) -> np.ndarray:
 
 def new_state(root: Path, geometry: WheelGeometry = GEOMETRY) -> WheelState:
     wheel, log = TimerWheel(Disk(), root, geometry), TimerLog(Disk(), root, geometry)
-    return WheelState(geometry, wheel, log, NOW_MS, NOW_MS, 0, write_ms=NOW_MS)
+    return WheelState(
+        geometry=geometry, wheel=wheel, log=log, settled_ms=NOW_MS, read_ms=NOW_MS, write_ms=NOW_MS
+    )
 
 
 def waiting(due_ms: np.ndarray, first_offset: int = 0) -> Waiting:

@@ -1,6 +1,4 @@
-"""The wheel's step: on time, in order, bounded, and one message's trouble is not another's."""
-
-from collections.abc import Iterator
+"""The timer's step, over either engine: on time, in order, bounded, no one's trouble another's."""
 
 import numpy as np
 import pytest
@@ -8,19 +6,23 @@ import pytest
 from queues.store.errors import DiskFull
 from queues.store.messages import Failure, HandOver
 from queues.store.names import TIMER_TOPIC
-from scheduler.wheel import handover, limits, load, relocate, step
-from scheduler.wheel.errors import StepNotOpened
-from scheduler.wheel.handover import back_off_ms
-from scheduler.wheel.report import resting_report
+from scheduler.engine import express, handover, limits, load, relocate, step
+from scheduler.engine.errors import StepNotOpened
+from scheduler.engine.handover import back_off_ms
+from scheduler.engine.report import TimerReport
+from scheduler.rocksdb.resting import resting_timeline
+from scheduler.rocksdb.step import RocksStep
+from scheduler.wheel.resting import resting_wheel
 from scheduler.wheel.step import WheelStep
-from tests.support.wheelworld import TOPIC, WheelWorld, ascending, due_order, small_sizes
-
-
-@pytest.fixture
-def world() -> Iterator[WheelWorld]:
-    with WheelWorld() as opened:
-        opened.settle()
-        yield opened
+from tests.support.wheelworld import (
+    TOPIC,
+    WheelWorld,
+    ascending,
+    bury,
+    due_order,
+    new_step,
+    small_sizes,
+)
 
 
 def test_a_message_leaves_in_its_very_millisecond(world: WheelWorld) -> None:
@@ -119,15 +121,22 @@ def test_what_cannot_be_handed_over_now_is_tried_again_and_stops_nobody(world: W
     world.check()
 
 
-def test_the_persisted_read_time_waits_for_a_failing_message() -> None:
-    with WheelWorld(small_sizes(window_slots=300)) as world:
+def resting(world: WheelWorld) -> TimerReport | None:
+    """What the checkpoint of a timer tells that nobody turns, or that was left open."""
+    bury(world.step)
+    told = resting_wheel if world.engine == "wheel" else resting_timeline
+    return told(world.store, world.clock.now_ms())
+
+
+def test_the_persisted_read_time_waits_for_a_failing_message(engine: str) -> None:
+    with WheelWorld(small_sizes(window_slots=300), engine=engine) as world:
         failing = {0}
         started_ms = world.clock.now_ms()
         world.settle()
         world.send([100, 100])
         failing_hand_over(world, failing, permanent=False)
         world.run_until(started_ms + 6_000)
-        report = resting_report(world.store, world.clock.now_ms())
+        report = resting(world)
         assert report is not None
         assert report.read_time_ms < started_ms + 100
         world.replace_step()
@@ -136,8 +145,9 @@ def test_the_persisted_read_time_waits_for_a_failing_message() -> None:
         world.check()
 
 
-def test_what_fails_for_long_moves_on_in_the_wheel_and_is_still_handed_over() -> None:
-    with WheelWorld(small_sizes(window_slots=8)) as world:
+def test_what_fails_for_long_moves_on_and_is_still_handed_over(engine: str) -> None:
+    with WheelWorld(small_sizes(window_slots=8), engine=engine) as world:
+        world.step.engine.stuck_ms = 2_000  # type: ignore[misc]
         failing = {0}
         started_ms = world.clock.now_ms()
         world.settle()
@@ -194,7 +204,7 @@ def test_when_the_store_refuses_nothing_is_forgotten(world: WheelWorld) -> None:
     world.check()
 
 
-def test_while_the_timer_log_has_no_room_what_is_listed_still_leaves(
+def test_while_the_engine_has_no_room_what_is_due_soon_still_leaves(
     world: WheelWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -202,13 +212,15 @@ def test_while_the_timer_log_has_no_room_what_is_listed_still_leaves(
 
     first = world.send([400])
     world.settle()
-    monkeypatch.setattr(step, "enqueue", refuse)
-    second = world.send([300])
+    monkeypatch.setattr(world.step.engine, "enqueue", refuse)
+    second = world.send([300, 60_000])
     world.run_until(world.clock.now_ms() + 500)
-    assert world.look().keys() == set(first)
-    assert world.step.report()["disk_full"]
+    assert world.look().keys() == {*first, second[0]}
+    report = world.step.report()
+    assert report["disk_full"]
+    assert [stage["messages"] for stage in report["stages"]] == [2, 2, 0, 0, 0]
     monkeypatch.undo()
-    world.run_until(world.clock.now_ms() + 2_000)
+    world.run_until(world.clock.now_ms() + 60_000)
     assert world.look().keys() == {*first, *second}
 
 
@@ -218,16 +230,15 @@ def test_while_the_timer_log_has_no_room_what_is_listed_still_leaves(
 def test_a_flood_of_far_messages_is_taken_in_by_small_turns_while_something_is_due(
     world: WheelWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(step, "ENQUEUE_MIN", 50)
-    monkeypatch.setattr(step, "ENQUEUE_PER_MS", 1)
+    monkeypatch.setattr(world.step.engine, "enqueue_per_ms", 20)
     monkeypatch.setattr(step, "SLACK_MS_MAX", 50)
-    monkeypatch.setattr(step, "ENQUEUE_MAX", 500)
     world.send([10])
     world.settle()
     world.send([60_000_000] * 3_000)
-    before = world.step._opened().queue_offset
+    books = world.step.engine.books
+    before = books.queue_offset
     world.turn()
-    assert world.step._opened().queue_offset - before == 60
+    assert books.queue_offset - before == 20 * 11
     world.clock.advance(10)
     world.turn()
     world.check()
@@ -252,7 +263,10 @@ def test_what_finds_the_due_list_full_waits_in_the_topic_and_the_loop_sleeps(
     world: WheelWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(step, "LISTED_MAX", 100)
-    monkeypatch.setattr(step, "ENQUEUE_MAX", 60)
+    monkeypatch.setattr(express, "LISTED_MAX", 100)
+    monkeypatch.setattr(express, "EXPRESS_UNITS", 60)
+    monkeypatch.setattr(world.step.engine, "enqueue_per_ms", 60)
+    monkeypatch.setattr(step, "ENQUEUE_MS_MAX", 1)
     now_ms = world.clock.now_ms()
     world.run_until(now_ms + 100)
     world.send([800 + number // 10 for number in range(1_000)])
@@ -263,14 +277,16 @@ def test_what_finds_the_due_list_full_waits_in_the_topic_and_the_loop_sleeps(
     assert world.waiting() == 0
 
 
-def test_old_timer_log_files_go_when_all_in_them_is_settled(world: WheelWorld) -> None:
-    for _ in range(8):
-        world.send([100, 5_000] * 30)
-        world.run_until(world.clock.now_ms() + 8_000)
-    world.run_until(world.clock.now_ms() + 70_000)
-    assert world.waiting() == 0
-    assert world.step.report()["log_files"] <= 3
-    assert world.step.report()["log_begin"] > 0
+def test_old_timer_log_files_go_when_all_in_them_is_settled() -> None:
+    with WheelWorld() as world:
+        world.settle()
+        for _ in range(8):
+            world.send([100, 5_000] * 30)
+            world.run_until(world.clock.now_ms() + 8_000)
+        world.run_until(world.clock.now_ms() + 70_000)
+        assert world.waiting() == 0
+        assert world.step.report()["log_files"] <= 3
+        assert world.step.report()["log_begin"] > 0
 
 
 def test_the_lists_are_bounded_by_the_limits() -> None:
@@ -293,34 +309,40 @@ def test_the_report_says_how_far_each_stage_is(world: WheelWorld) -> None:
     assert report["loaded"] == 1
     assert report["write_time_ms"] == world.clock.now_ms() // 1000 * 1000
     assert report["precision_ms"] == 1000
-    assert report["log_files"] == 1
+    assert report["engine"] == world.engine
+    told = "log_files" if world.engine == "wheel" else "timeline_entries"
+    assert report[told] >= 1
+    names = [stage["stage"] for stage in report["stages"]]
+    assert names == ["scan", "enqueue", "dequeue", "load", "hand_over"]
 
 
-def test_a_resting_wheel_is_told_from_its_checkpoint(world: WheelWorld) -> None:
+def test_a_timer_at_rest_is_told_from_its_checkpoint(world: WheelWorld) -> None:
     world.send([20_000])
     world.settle()
     world.step.close()
     world.send([30_000])
-    report = resting_report(world.store, world.clock.now_ms())
+    report = resting(world)
     assert report is not None
-    assert report.enqueue_lag_messages == 1
+    assert (report.engine, report.enqueue_lag_messages) == (world.engine, 1)
     world.replace_step()
 
 
 def test_a_step_must_be_opened_first(world: WheelWorld) -> None:
     with pytest.raises(StepNotOpened):
-        WheelStep(world.store).advance(world.clock.now_ms())
+        new_step(world.store, world.engine).advance(world.clock.now_ms())
 
 
-def test_checkpoints_on_their_own_thread_are_as_good(world: WheelWorld) -> None:
-    world.step.close()
-    world.step = WheelStep(world.store)
-    world.step.open()
-    world.send([500, 1_500, 2_500, 25_000])
-    world.run_until(world.clock.now_ms() + 4_000)
-    world.step.close()
-    world.replace_step()
-    world.run_until(world.clock.now_ms() + 30_000)
-    world.check()
-    assert world.store.count_waiting(TIMER_TOPIC, 0) == 0
-    assert world.store.queue_bounds(TOPIC, 0).max_offset == 4
+@pytest.mark.parametrize("make", [WheelStep, RocksStep])
+def test_checkpoints_on_their_own_thread_are_as_good(make: type[WheelStep | RocksStep]) -> None:
+    with WheelWorld(engine="wheel" if make is WheelStep else "rocksdb") as world:
+        world.step.close()
+        world.step = make(world.store)
+        world.step.open()
+        world.send([500, 1_500, 2_500, 25_000])
+        world.run_until(world.clock.now_ms() + 4_000)
+        world.step.close()
+        world.replace_step()
+        world.run_until(world.clock.now_ms() + 30_000)
+        world.check()
+        assert world.store.count_waiting(TIMER_TOPIC, 0) == 0
+        assert world.store.queue_bounds(TOPIC, 0).max_offset == 4

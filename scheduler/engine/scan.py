@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from queues.store.names import TIMER_TOPIC
 from queues.store.timerunits import Longs
-from scheduler.wheel.limits import GATHER_GAP
+from scheduler.engine.limits import GATHER_GAP
 
 if TYPE_CHECKING:
     from queues.store.store import Store
@@ -31,6 +31,15 @@ class Waiting:
 
     def __len__(self) -> int:
         return len(self.queue_offsets)
+
+    def where(self, chosen: npt.NDArray[np.bool_]) -> "Waiting":
+        """Those of them that are chosen."""
+        return Waiting(
+            self.queue_offsets[chosen],
+            self.due_ms[chosen],
+            self.log_offsets[chosen],
+            self.sizes[chosen],
+        )
 
 
 _NONE = np.zeros(0, dtype=np.int64)
