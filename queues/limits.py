@@ -25,6 +25,8 @@ SUBSCRIPTIONS_MAX = 64
 TAGS_MAX = 64
 RETRIES_DEFAULT, RETRIES_MAX = 16, 1000
 RETRY_QUEUES_MAX = 64
+#: Attempts to come that a message shows: RocketMQ's sixteen and a margin.
+PLANNED_ATTEMPTS_MAX = 20
 CUSTOM_DELAYS_MAX = 100
 #: Names of topics and groups: RocketMQ's 127, and 127 less its prefixes and a margin.
 TOPIC_NAME_MAX, GROUP_NAME_MAX = 127, 110

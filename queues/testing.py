@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from queues.selectors.rules import find_rule
 from queues.services.keys import issue_key
-from queues.services.retries import find_rule
 from queues.store import Store
 from queues.store.allowances import Allowances
 from queues.store.clock import Clock

@@ -22,8 +22,8 @@ from analytics.services.scheduling import LOOK_EVERY_MS, start_due_reports
 from postdate.config import Config
 from queues.problems import Problem
 from queues.selectors.control import find_topic
+from queues.selectors.rules import find_rule
 from queues.services.bulkrunners import bulk_runners
-from queues.services.retries import find_rule
 from queues.store import Store, StoreSettings
 from queues.store.allowances import Allowances
 from queues.store.clock import SystemClock

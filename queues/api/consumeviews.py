@@ -35,7 +35,7 @@ from queues.limits import (
 from queues.moments import format_moment
 from queues.problems import Problem
 from queues.selectors import control
-from queues.selectors.backlog import lag_of
+from queues.selectors.backlog import count_dead, count_retrying, lag_of
 from queues.selectors.messages import promised_ms
 from queues.services.receiving import acknowledge, receive
 from queues.store.chaintail import tail_of
@@ -131,6 +131,8 @@ class LagView(ApiView):
                     )
                     for lag in lags
                 ],
+                retrying=count_retrying(group),
+                dead=count_dead(group),
                 ready_exact=all(lag.ready_exact for lag in lags),
             )
         )

@@ -65,14 +65,14 @@ class OneMessageView(ApiView):
         ),
     )
     def patch(self, call: Call, message_id: str) -> HttpResponse:
-        due_ms = _moved_to(call.body, call.now_ms)
+        due_ms = moved_to(call.body, call.now_ms)
         view = get_message(message_id, caller=call.caller)
         return _told(
             changes.move_message(
                 message_id=message_id,
                 due_ms=due_ms,
                 by=call.caller.by,
-                expected_version=_expected_version(call.request, view),
+                expected_version=expected_version(call.request, view),
             )
         )
 
@@ -115,7 +115,8 @@ def _told(view: MessageView) -> HttpResponse:
     return answer(tell_message(view), headers={"ETag": f'"{view.version}"'})
 
 
-def _moved_to(request: MoveRequest, now_ms: int) -> int:
+def moved_to(request: MoveRequest, now_ms: int) -> int:
+    """When a message that is moved so is due, ms."""
     rules = wires.wiring().get_rules()
     due = resolve_delay(
         delay_level=request.delay_level,
@@ -133,7 +134,7 @@ def _moved_to(request: MoveRequest, now_ms: int) -> int:
     return now_ms if due.due_ms is None else due.due_ms
 
 
-def _expected_version(request: HttpRequest, view: MessageView) -> int | None:
+def expected_version(request: HttpRequest, view: MessageView) -> int | None:
     """The version that the change rests on; None: any."""
     condition = request.META.get("HTTP_IF_MATCH", "").strip()
     if not condition or condition == "*":

@@ -1,16 +1,26 @@
 """Telling: the store's values as the API shows them."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec import UNSET
 
 from queues.api.bodyform import show_body
-from queues.api.shapes.messages import GroupState, MessageDetail, MessageSummary, TimelineEvent
+from queues.api.shapes.messages import (
+    FailureShown,
+    GroupState,
+    MessageDetail,
+    MessageSummary,
+    PlannedAttempt,
+    TimelineEvent,
+)
 from queues.api.shapes.sending import KIND_WORDS
 from queues.moments import format_moment
 from queues.selectors.messages import lateness_ms
-from queues.selectors.standings import GroupStanding, standings_of
+from queues.selectors.standings import GroupStanding, events_of, standings_of
 from queues.store import MessageView
+from queues.store.chaintail import Failure
+from queues.store.messages import Event
 from queues.store.properties import is_reserved
 
 
@@ -28,27 +38,21 @@ def tell_message(view: MessageView) -> MessageDetail:
     """Everything that is known of a message."""
     record = view.record
     body, encoding = show_body(record.decoded_body(), record.flag)
+    standings = standings_of(view)
+    events = [event for one in standings for event in events_of(one, view.id)]
     return MessageDetail(
         **_summary_fields(view),
         body=body,
         encoding=encoding,
         properties=user_properties(record.properties),
-        groups=[_tell_standing(one) for one in standings_of(view)],
-        timeline=[
-            TimelineEvent(
-                at=format_moment(event.at_ms),
-                at_ms=event.at_ms,
-                event=event.event,
-                by=event.by,
-                detail=dict(event.detail),
-            )
-            for event in view.timeline
-        ],
+        groups=[_tell_standing(one) for one in standings],
+        timeline=tell_events([*view.timeline, *events]),
     )
 
 
 def _tell_standing(one: GroupStanding) -> GroupState:
     state, attempts, until_ms = one.standing
+    tail = None if one.chain is None else one.chain.tail
     return GroupState(
         group=one.group,
         consumer_id=one.consumer_id or UNSET,
@@ -56,7 +60,40 @@ def _tell_standing(one: GroupStanding) -> GroupState:
         attempts=attempts,
         next_attempt_at=moment_or_none(until_ms),
         next_attempt_at_ms=until_ms,
+        failures=UNSET if tail is None else tell_failures(tail.failures),
+        planned_attempts=[
+            PlannedAttempt(attempt=attempt, delay_ms=delay_ms) for attempt, delay_ms in one.planned
+        ]
+        or UNSET,
     )
+
+
+def tell_failures(failures: Sequence[Failure]) -> list[FailureShown]:
+    """The attempts that failed."""
+    return [
+        FailureShown(
+            attempt=one.attempt,
+            at=format_moment(one.at_ms),
+            at_ms=one.at_ms,
+            reason=one.reason,
+            consumer_id=one.consumer_id,
+        )
+        for one in failures
+    ]
+
+
+def tell_events(events: Iterable[Event]) -> list[TimelineEvent]:
+    """What happened, oldest first."""
+    return [
+        TimelineEvent(
+            at=format_moment(event.at_ms),
+            at_ms=event.at_ms,
+            event=event.event,
+            by=event.by,
+            detail=dict(event.detail),
+        )
+        for event in sorted(events, key=lambda event: event.at_ms)
+    ]
 
 
 def user_properties(properties: dict[str, str]) -> dict[str, str]:

@@ -25,6 +25,7 @@ from queues.api.leaseviews import ExtendView, LeasesView, ReleaseLeaseView
 from queues.api.listviews import MessagesView, OneParkedView, ParkedView, ReleaseView
 from queues.api.messageviews import DeliverNowView, OneMessageView, RestoreView
 from queues.api.operationviews import AbortView, OneOperationView, OperationsView, UndoView
+from queues.api.retryviews import OneRetryView, RetriesView, RetryNowView
 from queues.api.sendviews import BatchView, SendView
 
 app_name = "api"
@@ -53,6 +54,13 @@ urlpatterns = [
     path("groups/<str:group>/pause", PauseView.as_view(), name="pause"),
     path("groups/<str:group>/resume", ResumeView.as_view(), name="resume"),
     path("groups/<str:group>/reset", ResetView.as_view(), name="reset"),
+    path("groups/<str:group>/retries", RetriesView.as_view(), name="retries"),
+    path("groups/<str:group>/retries/<str:message_id>", OneRetryView.as_view(), name="one-retry"),
+    path(
+        "groups/<str:group>/retries/<str:message_id>/deliver-now",
+        RetryNowView.as_view(),
+        name="retry-now",
+    ),
     path("groups/<str:group>/leases", LeasesView.as_view(), name="leases"),
     path("groups/<str:group>/lag", LagView.as_view(), name="lag"),
     path("bulk/cancel", BulkCancelView.as_view(), name="bulk-cancel"),

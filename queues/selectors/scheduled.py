@@ -32,6 +32,8 @@ class Window:
     due_from_ms: int = 0
     #: Due before, ms.
     due_before_ms: int = DUE_MS_MAX
+    #: `topic` is a group's retry topic, which no sender may name.
+    retries: bool = False
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -56,7 +58,8 @@ def wanted_of(
     topics: int | Bools | None
     if window.topic is not None:
         topics = outlook.topic_number(window.topic)
-        if topics is None or not is_users(window.topic) or not patterns.allow(window.topic):
+        known = is_users(window.topic) or window.retries
+        if topics is None or not known or not patterns.allow(window.topic):
             return None
     else:
         topics = _topics_for(patterns)
@@ -90,14 +93,18 @@ def holders(store: Store, kind: str | None = None) -> list[tuple[int, Queue]]:
 
 def count_waiting(topic: str) -> int:
     """How many messages wait for the topic."""
-    wanted = wanted_of(Window(topic=topic))
+    wanted = wanted_of(_window_of(topic))
     return 0 if wanted is None else wires.wiring().get_store().outlook.count(wanted)
 
 
 def waiting_ids(topic: str, limit: int = 1000) -> list[str]:
     """Ids of some messages that wait for the topic."""
-    places, _ = nearest_places(Window(topic=topic), after=None, limit=limit)
+    places, _ = nearest_places(_window_of(topic), after=None, limit=limit)
     return [record_id for place in places if (record_id := message_id(place)) is not None]
+
+
+def _window_of(topic: str) -> Window:
+    return Window(topic=topic, retries=topic.startswith(RETRY_PREFIX))
 
 
 def nearest_places(

@@ -1,7 +1,7 @@
 """What can be done with groups: declare, pause and resume, reset, delete."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -21,12 +21,14 @@ from queues.models import Group
 from queues.naming import check_group_name, check_topic_name
 from queues.problems import Problem
 from queues.selectors import control
-from queues.selectors.backlog import in_flight
+from queues.selectors.backlog import in_flight, kept_of
 from queues.selectors.control import GroupView
 from queues.services.audit import now, record_change
 from queues.services.broadcasting import forget_members, names_of
 from queues.services.positions import Start, keep_positions, starts_of
+from queues.services.retries import purge_chains
 from queues.store.consuming import Subscription
+from queues.store.names import RETRY_PREFIX
 
 #: What a group that already waits for messages may not become in passing.
 _FIXED_IN_FLIGHT = ("mode", "ordered")
@@ -111,12 +113,13 @@ def reset_group(*, name: str, to: str | int, by: str) -> list[Start]:
 def delete_group(*, name: str, purge: bool, by: str) -> None:
     """Delete the group; what it has in flight is refused (`not_empty`) or given up."""
     group = control.get_group(name)
-    flying = in_flight(group)
-    if flying and not purge:
+    kept = kept_of(group)
+    if kept.anything and not purge:
         raise Problem(
             Code.NOT_EMPTY,
-            f"{flying} messages are leased to its consumers; ?purge=true gives them up.",
-            extra={"counts": {"leased": flying, "retrying": 0, "dead": 0}},
+            f"{kept.leased} messages are leased to its consumers, {kept.retrying} wait to be tried"
+            f" again and {kept.dead} are dead letters; ?purge=true gives them up.",
+            extra={"counts": asdict(kept)},
         )
     with transaction.atomic():
         rows = Group.objects.filter(name=name)
@@ -126,16 +129,17 @@ def delete_group(*, name: str, purge: bool, by: str) -> None:
             by=by,
             action="group.delete",
             subject=name,
-            detail={"leased": flying},
+            detail=asdict(kept),
             before=before,
         )
-    _give_up(name)
+    _give_up(name, by=by)
 
 
-def _give_up(name: str) -> None:
-    """Forget where the group, or each of its consumers, stands."""
+def _give_up(name: str, *, by: str) -> None:
+    """Forget where the group, or each of its consumers, stands, and what it keeps."""
     forget_members(name)
     _drop(name)
+    purge_chains(name, by=by)
 
 
 def _drop(name: str) -> None:
@@ -152,7 +156,8 @@ def _keep(name: str, plan: GroupPlan, *, by: str) -> bool:
         created = group is None
         if group is None:
             # What an earlier group left, if its deletion was cut short, is not inherited.
-            _give_up(name)
+            _give_up(name, by=by)
+            keep_positions(name, [Subscription(RETRY_PREFIX + name)], latest=True)
             Group.objects.create(name=name, created_at=now(), **_fields(plan))
             record_change(by=by, action="group.create", subject=name, after=_fields(plan))
         else:

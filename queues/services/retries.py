@@ -8,53 +8,24 @@ from collections.abc import Sequence
 
 from queues import wires
 from queues.codes import Code
-from queues.durations import parse_duration
 from queues.models import Group
 from queues.problems import Problem
-from queues.selectors import control
 from queues.selectors.control import GroupView
+from queues.selectors.rules import rule_of
+from queues.selectors.scheduled import (
+    Place,
+    Window,
+    nearest_places,
+    waiting_ids,
+    waiting_view,
+)
 from queues.services.changes import refusal
 from queues.services.delays import resolve_delay
 from queues.services.receiving import drop
 from queues.store import Decision, MessageView
 from queues.store.failing import Failed, Verdict, dead_letter
-from queues.store.retryrules import RetryRule, Wait
-
-#: By group: its view, and the rule that was made of it.
-_rules: dict[str, tuple[GroupView, RetryRule]] = {}
-
-
-def rule_of(group: GroupView) -> RetryRule:
-    """How the group tries again."""
-    known = _rules.get(group.name)
-    if known is not None and known[0] is group:
-        return known[1]
-    rule = _make_rule(group)
-    _rules[group.name] = group, rule
-    return rule
-
-
-def find_rule(name: str) -> RetryRule | None:
-    """How a group tries again, by its name; None for one that never does (broadcasting, none)."""
-    group = control.find_group(name)
-    if group is None or group.mode == Group.Mode.BROADCASTING:
-        return None
-    return rule_of(group)
-
-
-def _make_rule(group: GroupView) -> RetryRule:
-    policy, levels = group.retry_policy, wires.wiring().get_rules().levels
-    delays_ms, growth = None, None
-    if policy.get("type") == "custom":
-        delays_ms = tuple(_ms(delay) for delay in policy["delays"])
-    elif policy.get("type") == "exponential":
-        growth = (_ms(policy["initial"]), float(policy["factor"]), _ms(policy["max"]))
-    return RetryRule(levels, group.max_retries, group.retry_queues, delays_ms, growth)
-
-
-def _ms(duration: str) -> int:
-    # It was checked when the group was declared.
-    return parse_duration(duration) or 1
+from queues.store.names import RETRY_PREFIX
+from queues.store.retryrules import Wait
 
 
 def retry(
@@ -132,3 +103,25 @@ def move_retry(
     if decision.outcome != "moved" or decision.view is None:
         raise refusal(decision)
     return decision.view
+
+
+def list_retries(
+    *, group: GroupView, after: Place | None, limit: int
+) -> tuple[list[MessageView], Place | None, int]:
+    """A page of the group's waiting retries in due order, where it goes on, and how many wait."""
+    window = Window(topic=RETRY_PREFIX + group.name, retries=True)
+    places, count = nearest_places(window, after=after, limit=limit + 1)
+    views = [view for place in places[:limit] if (view := waiting_view(place)) is not None]
+    return views, places[limit - 1] if len(places) > limit else None, count
+
+
+def purge_chains(group: str, *, by: str) -> None:
+    """Cancel the group's waiting retries and give up its dead letters."""
+    chains = wires.wiring().get_store().chains
+    while waiting := waiting_ids(RETRY_PREFIX + group):
+        outcomes = [
+            chains.cancel_retry(group, one, by=by, reason="group purged").outcome for one in waiting
+        ]
+        if "cancelled" not in outcomes:
+            break  # All were handed over or parked meanwhile.
+    chains.discard_all(group, by=by)

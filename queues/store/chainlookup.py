@@ -6,7 +6,7 @@ it is gone for everybody.
 """
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,8 @@ from queues.store.batch import Source
 from queues.store.chaintail import ChainTail, Death, Failure, tail_of
 from queues.store.errors import RecordCorrupt, RecordGone
 from queues.store.lookup import Lookup
-from queues.store.names import DEAD_LETTER_PREFIX, RETRY_PREFIX
+from queues.store.messages import Event
+from queues.store.names import DEAD_LETTER_PREFIX, JOURNAL_TOPIC, RETRY_PREFIX
 from queues.store.parts import Parts
 from queues.store.queuetable import Queue
 from queues.store.record import Record, decode_record
@@ -158,6 +159,17 @@ class ChainLookup:
             or (record.topic in self._lookup.holding and record.real_topic == retry)
         ]
 
+    def timeline(self, group: str, message_id: str) -> tuple[Event, ...]:
+        """What happened to the message in the group since it first failed there."""
+        retry, dead = RETRY_PREFIX + group, DEAD_LETTER_PREFIX + group
+        found = self._lookup.records(message_id, (retry, dead))
+        return tuple(
+            event
+            for _, record in found
+            if {retry, dead} & {record.topic, record.real_topic}
+            if (event := _event(group, record)) is not None
+        )
+
     # -- dead letters ---------------------------------------------------------------------------
 
     def cutoff_ms(self) -> int:
@@ -229,6 +241,34 @@ class ChainLookup:
             return parse(raw, offset=offset) if is_whole(raw) else None
         except (RecordGone, RecordCorrupt):
             return None
+
+
+_EVENTS = {
+    "A": "retried", "H": "retry_delivered", "M": "retry_moved", "C": "retry_cancelled",
+    "P": "retry_parked", "S": "retry_released", "D": "died", "X": "redriven",
+}  # fmt: skip
+
+
+def _event(group: str, record: Parsed) -> Event | None:
+    """What a link, or a change of one, tells; None for a renewal."""
+    name = _EVENTS.get(record.letter)
+    if name is None:
+        return None
+    properties = decode_record(record.raw, verify=False).properties
+    detail: dict[str, Any] = {"group": group}
+    by = None
+    if record.topic == JOURNAL_TOPIC:
+        name, by = properties.get("PD_EVENT", name), properties.get("PD_BY")
+        name = {"cancelled": "retry_cancelled", "parked": "retry_parked"}.get(name, name)
+    elif record.letter in "MSX":
+        by = properties.get("PD_BY")
+    tail = tail_of(properties)
+    if record.letter in "AD" and tail is not None and tail.failures:
+        last = tail.failures[-1]
+        detail |= {"attempt": last.attempt, "reason": last.reason, "consumer_id": last.consumer_id}
+    if record.letter in "AMS":
+        detail["due_ms"] = record.due_ms
+    return Event(record.store_ms, name, by, detail)
 
 
 def _by(record: Parsed) -> str | None:

@@ -37,6 +37,8 @@ from queues.store.settings import StoreSettings
 
 #: Each round that is lost was won by someone else.
 _ROUNDS_MAX = 100
+#: Dead letters that are given up in one hold.
+_DISCARDS_MAX = 200
 
 
 class Going(NamedTuple):
@@ -117,7 +119,10 @@ class Chains:
             former = self.lookup.find_letter(going.mark.group, message_id, kept_only=False)
             source = None if former is None else former.source
             batch, now_ms = Batch(), self._clock.now_ms()
-            self._encoder.link(batch, _link(going, now_ms), source, now_ms=now_ms)
+            link = _link(going, now_ms)
+            if former is not None:
+                link = link._replace(former=former.log_offset)
+            self._encoder.link(batch, link, source, now_ms=now_ms)
             written = self._appender.write(batch, "dead", privileged=True).entries
             if len(written.sizes):
                 return going, Gone(int(written.log_offsets[0]), int(written.dues[0]), dead=True)
@@ -174,19 +179,46 @@ class Chains:
             letter = self.lookup.find_letter(group, message_id)
             if letter is None:
                 return False
-            body = json.dumps({"reason": reason} if reason else {}).encode()
-            held = remains(letter.died_ms, DEAD_LETTER_PREFIX + group)
             batch = Batch()
-            self._encoder.journal(
-                batch, held._replace(unique_id=message_id.encode(), kind=b"I"), letter.source,
-                letter.log_offset, b"C", event="discarded", by=by, body=body,
-                now_ms=self._clock.now_ms(),
-            )  # fmt: skip
+            self._journal_discard(batch, letter, by, reason, self._clock.now_ms())
             written = self._appender.write(batch, "cancelled", privileged=True)
             self.settle(written.end)
             if len(written.entries.sizes):
                 return True
         raise AssertionError(f"the dead letter of {message_id} is changed again and again")
+
+    def discard_all(self, group: str, *, by: str, reason: str | None = None) -> int:
+        """Give up every dead letter of the group; return how many."""
+        units = self.lookup.letters(group).units.tolist()
+        return sum(
+            self.discard_units(group, units[first : first + _DISCARDS_MAX], by=by, reason=reason)
+            for first in range(0, len(units), _DISCARDS_MAX)
+        )
+
+    def discard_units(
+        self, group: str, units: Sequence[int], *, by: str, reason: str | None = None
+    ) -> int:
+        """Give up the dead letters of some units in one hold; return how many still were there."""
+        found = [self.lookup.letter_at(group, unit) for unit in units]
+        batch, now_ms = Batch(), self._clock.now_ms()
+        for letter in found:
+            if letter is not None:
+                self._journal_discard(batch, letter, by, reason, now_ms)
+        if not batch.rows:
+            return 0
+        written = self._appender.write(batch, "cancelled", privileged=True)
+        self.settle(written.end)
+        return len(written.entries.sizes)
+
+    def _journal_discard(
+        self, batch: Batch, letter: DeadLetter, by: str, reason: str | None, now_ms: int
+    ) -> None:
+        held = remains(letter.died_ms, DEAD_LETTER_PREFIX + letter.group)
+        self._encoder.journal(
+            batch, held._replace(unique_id=letter.id.encode(), kind=b"I"), letter.source,
+            letter.log_offset, b"C", event="discarded", by=by,
+            body=json.dumps({"reason": reason} if reason else {}).encode(), now_ms=now_ms,
+        )  # fmt: skip
 
 
 class _Record(NamedTuple):

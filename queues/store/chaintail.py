@@ -10,6 +10,7 @@ property               value
 ``PD_ORIGIN``          queue and offset in that topic
 ``PD_FAILURES``        JSON ``[[attempt, at_ms, reason, consumer], …]`` since it was (re)driven
 ``PD_LINEAGE``         JSON ``[[died_ms, attempts, reason, redriven_ms, by], …]``, earlier deaths
+``PD_FORMER``          log offset of the dead letter that this one replaces
 ``PD_LEDGER``          the ledger entry that this record settles (`queues.store.marks`)
 =====================  ==========================================================================
 

@@ -35,7 +35,7 @@ from queues.store.limits import (
     USER_PROPERTIES_BYTES_MAX,
     USER_PROPERTIES_MAX,
 )
-from queues.store.marks import LedgerMark
+from queues.store.marks import PD_FORMER, LedgerMark
 from queues.store.messages import Outgoing
 from queues.store.names import JOURNAL_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from queues.store.queuetable import Queue
@@ -62,6 +62,8 @@ class Link(NamedTuple):
     origin: ChainTail
     #: The ledger entry that it settles.
     mark: LedgerMark | None = None
+    #: Log offset of the dead letter that this one replaces.
+    former: int | None = None
     #: Wait in this level, or until this time (ms); else it is there at once.
     level: int = 0
     due_ms: int | None = None
@@ -207,6 +209,8 @@ class Encoder:
             number = self._queue_of(link.origin.topic, link.origin.queue_id).topic_number
         leading = LEADING % (due_ms, link.letter, link.at, kind, level, 1, link.unique_id)
         mark = link.mark.encode() if link.mark else b""
+        if link.former is not None:
+            mark = PD_FORMER + b"%d\x02" % link.former + mark
         self._add(
             batch, link.body, leading + link.own + link.origin.encode() + mark + tail, queue,
             source, flag=link.flag, born_ms=link.born_ms, reconsume_times=link.reconsume_times,

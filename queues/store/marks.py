@@ -25,6 +25,8 @@ from queues.store.ledgerheader import ENTRIES_AT, HEADER_BYTES, LIVE, Header, de
 from queues.store.names import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
 PD_LEDGER = b"PD_LEDGER\x01"
+#: Log offset of the dead letter that a message's next one replaces, and so settles.
+PD_FORMER = b"PD_FORMER\x01"
 _WORD = struct.Struct("=q")
 _OPEN_MAX = 64
 #: A header that is read while its holder writes it looks damaged for a moment.
@@ -55,6 +57,15 @@ def mark_of(raw: bytes, property_at: int, topic: str) -> LedgerMark | None:
     epoch, queue_id, offset, name = raw[start : raw.index(b"\x02", start)].decode().split(" ", 3)
     group = topic.removeprefix(RETRY_PREFIX).removeprefix(DEAD_LETTER_PREFIX)
     return LedgerMark(group, name, int(queue_id), int(offset), int(epoch))
+
+
+def former_of(raw: bytes, property_at: int) -> int | None:
+    """Log offset of the dead letter that a dead-letter record replaces; None without one."""
+    at = raw.find(b"\x02" + PD_FORMER, property_at)
+    if at < 0:
+        return None
+    start = at + 1 + len(PD_FORMER)
+    return int(raw[start : raw.index(b"\x02", start)])
 
 
 class LedgerMarks:

@@ -25,7 +25,7 @@ from queues.store.commitlog import CommitLog
 from queues.store.errors import RecordCorrupt, RecordGone
 from queues.store.hashes import index_hashes
 from queues.store.held import tag_and_keys
-from queues.store.marks import LedgerMark, mark_of
+from queues.store.marks import LedgerMark, former_of, mark_of
 from queues.store.names import DEAD_LETTER_PREFIX, holds_schedule
 from queues.store.properties import PD_IDEMPOTENCY, idempotency_text
 from queues.store.queuetable import Queue, QueueTable
@@ -61,6 +61,13 @@ class Parsed(NamedTuple):
     def own(self) -> bytes:
         """What follows the leading properties."""
         return self.raw[self.property_at + LEADING_BYTES :]
+
+    @property
+    def settles(self) -> int | None:
+        """Log offset of the held record that it settles; None for one that settles none."""
+        if self.letter == "D":
+            return former_of(self.raw, self.property_at)
+        return None if self.letter in "NA" else self.continues
 
     @property
     def mark(self) -> LedgerMark | None:
@@ -223,12 +230,13 @@ class Scanner:
 
     def settled_by(self, record: Parsed) -> tuple[Queue, int] | None:
         """The holding unit that the record settles, if its record is still there."""
-        if record.letter == "N" or self._is_damaged(record.continues):
+        continues = record.settles
+        if continues is None or self._is_damaged(continues):
             return None
         try:
-            head = self._log.read(record.continues, 88)
+            head = self._log.read(continues, 88)
             body_end = 88 + int.from_bytes(head[84:88], "big")
-            raw = self._log.read(record.continues + body_end, 129)
+            raw = self._log.read(continues + body_end, 129)
             topic = raw[1 : 1 + raw[0]].decode()
         except (RecordGone, IndexError, ValueError):
             return None

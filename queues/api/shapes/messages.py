@@ -18,6 +18,24 @@ class TimelineEvent(Struct, kw_only=True):
     detail: dict[str, Any]
 
 
+class FailureShown(Struct, kw_only=True):
+    """An attempt that failed."""
+
+    attempt: int
+    at: str
+    at_ms: int
+    reason: str | None
+    consumer_id: str | None
+
+
+class PlannedAttempt(Struct, kw_only=True):
+    """An attempt that comes if all before it fail."""
+
+    attempt: int
+    #: What it waits after the failure before it, ms.
+    delay_ms: int
+
+
 class GroupState(Struct, kw_only=True):
     """How far one group is with a message."""
 
@@ -38,6 +56,10 @@ class GroupState(Struct, kw_only=True):
     attempts: int
     next_attempt_at: str | None = None
     next_attempt_at_ms: int | None = None
+    #: Since it was sent or redriven.
+    failures: list[FailureShown] | UnsetType = UNSET
+    #: The plan, as long as the group may still receive it.
+    planned_attempts: list[PlannedAttempt] | UnsetType = UNSET
 
 
 class MessageSummary(Struct, kw_only=True):
