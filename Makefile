@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PYTHONPATH := .:platform
 
-.PHONY: help up test check demo crash interop bench lint lock
+.PHONY: help up test check demo crash interop browser screenshots bench lint lock
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,13 +16,19 @@ up: $(VENV)/.installed ## Set up and run everything here; Ctrl-C stops it
 	@exec $(BIN)/python -m postdate.supervisor
 
 test: $(VENV)/.installed-dev $(VENV)/.installed-analytics ## Run the tests, except those that kill processes
-	@$(BIN)/python -m pytest -n auto --dist loadgroup -m "not crash and not interop" $(ARGS)
+	@$(BIN)/python -m pytest -n auto --dist loadgroup -m "not crash and not interop and not browser" $(ARGS)
 
 crash: $(VENV)/.installed-dev ## Run the tests that kill and stop real processes
 	@$(BIN)/python -m pytest -m crash $(ARGS)
 
 interop: $(VENV)/.installed-dev ## A real RocketMQ broker on our export, and its store read by us (Maven, Java)
 	@$(BIN)/python -m pytest -m interop -n 0 tests/interop $(ARGS)
+
+browser: $(VENV)/.installed-dev ## Every page and action of the console in a real headless Chromium
+	@$(BIN)/python -m pytest -m browser -n 0 tests/browser $(ARGS)
+
+screenshots: $(VENV)/.installed-dev ## A picture of every page, wide and narrow, light and dark, in var/screenshots
+	@$(BIN)/python -m tests.support.screenshots $(ARGS)
 
 lint: $(VENV)/.installed-dev $(VENV)/.installed-analytics ## Format, lint, types, import contracts, dependencies, migrations
 	$(BIN)/ruff format --check .
@@ -32,7 +38,7 @@ lint: $(VENV)/.installed-dev $(VENV)/.installed-analytics ## Format, lint, types
 	$(BIN)/deptry .
 	$(BIN)/python manage.py makemigrations --check --dry-run
 
-check: lint test crash ## Everything that CI runs
+check: lint test crash browser ## Everything that CI runs
 
 demo: $(VENV)/.installed ## 10,000 orders with payment deadlines, over the REST API of a platform of its own
 	@$(BIN)/python manage.py demo $(ARGS)

@@ -70,9 +70,26 @@ class Group(models.Model):
 
     class Meta:
         ordering = ("name",)
+        permissions = (("operate_group", "Can pause, resume and reset groups, and redrive"),)
 
     def __str__(self) -> str:
         return self.name
+
+
+class Message(models.Model):
+    """A message lies in the store and is no row: this is what Django's permissions hang on."""
+
+    class Meta:
+        managed = False
+        default_permissions = ("view", "change")
+        permissions = (
+            ("view_body", "Can see message bodies"),
+            ("send_message", "Can send messages"),
+            ("bulk_message", "Can change many messages at once"),
+        )
+
+    def __str__(self) -> str:
+        return "message"
 
 
 class ApiKey(models.Model):

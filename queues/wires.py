@@ -65,6 +65,21 @@ class LoopState:
     stuck: bool
     #: What its step reports of itself, as JSON values.
     detail: Mapping[str, Any] = field(default_factory=dict)
+    #: Steps, and messages handed over, in the last second.
+    steps_per_second: float = 0.0
+    moved_per_second: float = 0.0
+    #: Lateness of its recent hand-overs, ms; None before the first.
+    lateness_p50_ms: int | None = None
+    lateness_p99_ms: int | None = None
+    #: Steps that failed since the holder took it, and why the last one did.
+    failures: int = 0
+    last_error: str | None = None
+    #: Steps of the wall clock that the holder noticed: how many, how far the last, when.
+    clock_steps: int = 0
+    clock_step_ms: int | None = None
+    clock_step_at_ms: int | None = None
+    #: Who takes over when the holder goes; None: nobody stands by.
+    standby: str | None = None
 
 
 class Progress(Protocol):

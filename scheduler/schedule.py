@@ -28,13 +28,19 @@ class LoopTable:
         return {name: read_status(self._disk, self._path(name), now_ms) for name in self._names}
 
     def _loop(self, name: str) -> LoopState:
-        fresh = read_status(self._disk, self._path(name), self._clock.monotonic_ms())
+        now_ms = self._clock.monotonic_ms()
+        fresh = read_status(self._disk, self._path(name), now_ms)
         if fresh is not None:
-            return _state(fresh, stuck=fresh.stuck)
+            return _state(fresh, stuck=fresh.stuck, standby=self._standby(name))
         silent = read_status(self._disk, self._path(name))
         if silent is not None and self._is_held(name):
             return _state(silent, stuck=True)
         return LoopState(name, None, None, None, behind_ms=0, stuck=False)
+
+    def _standby(self, name: str) -> str | None:
+        """Who waits for the lease; a standby writes its page once, so its lock is asked."""
+        waits = read_status(self._disk, self._path(f"{name}.standby"))
+        return waits.holder if waits is not None and self._is_held(f"{name}.standby") else None
 
     def _is_held(self, name: str) -> bool:
         """Whether a silent holder lives: the kernel knows."""
@@ -51,7 +57,7 @@ class LoopTable:
         return self._directory / f"{name}.status"
 
 
-def _state(status: LoopStatus, *, stuck: bool) -> LoopState:
+def _state(status: LoopStatus, *, stuck: bool, standby: str | None = None) -> LoopState:
     return LoopState(
         name=status.group,
         holder=status.holder,
@@ -60,4 +66,14 @@ def _state(status: LoopStatus, *, stuck: bool) -> LoopState:
         behind_ms=status.behind_ms,
         stuck=stuck,
         detail=status.detail,
+        steps_per_second=status.steps_per_second,
+        moved_per_second=status.moved_per_second,
+        lateness_p50_ms=status.lateness_p50_ms,
+        lateness_p99_ms=status.lateness_p99_ms,
+        failures=status.failures,
+        last_error=status.last_error,
+        clock_steps=status.clock_steps,
+        clock_step_ms=status.clock_step_ms,
+        clock_step_at_ms=status.clock_step_at_ms,
+        standby=standby,
     )

@@ -1,5 +1,7 @@
 """Django's settings, all of them derived from `postdate.config`."""
 
+from datetime import timedelta
+
 import dj_database_url
 
 from postdate.config import ROOT, Config
@@ -28,6 +30,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "axes",
     "rest_framework",
     "drf_spectacular_sidecar",
     "queues",
@@ -47,6 +50,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "axes.middleware.AxesMiddleware",
 ]
 
 TEMPLATES = [
@@ -60,6 +64,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ],
+            "builtins": ["postdate.console.tags"],
         },
     },
 ]
@@ -98,6 +103,7 @@ CELERY_BROKER_URL = POSTDATE.broker_url
 
 # --- static files, served by this process and no one else's
 STATIC_URL = "static/"
+STATICFILES_DIRS = [ROOT / "static"]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_MAX_AGE = 3600
 
@@ -116,7 +122,9 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024
 SESSION_COOKIE_NAME = "postdate_session"
 CSRF_COOKIE_NAME = "postdate_csrf"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = POSTDATE.is_public_tls
-CSRF_COOKIE_HTTPONLY = False
+CSRF_COOKIE_HTTPONLY = True
+# A working day: whoever leaves the desk for longer logs in again.
+SESSION_COOKIE_AGE = 12 * 3600
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_SSL_REDIRECT = POSTDATE.is_public_tls
@@ -130,6 +138,20 @@ SILENCED_SYSTEM_CHECKS = [
     "security.W005",
     "security.W021",
 ]
+
+# --- failed logins: five as one person from one address, and both wait a quarter of an hour
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+AXES_FAILURE_LIMIT = 5
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_RESET_ON_SUCCESS = True
+AXES_LOCKOUT_CALLABLE = "postdate.console.shell.locked_out"
+AXES_CLIENT_IP_CALLABLE = "postdate.console.shell.address_of"
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
 
 # --- logs: one line an event, on standard error, for whoever supervises
 LOGGING = {

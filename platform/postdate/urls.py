@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 
+from postdate.console.shell import favicon
 from queues.api.docs import docs_page
 from queues.api.probes import HealthView, MetricsView, ReadyView
 from queues.api.views import UnknownView
@@ -18,7 +19,11 @@ urlpatterns = [
     path("readyz", ReadyView.as_view()),
     path("metrics", MetricsView.as_view()),
     path("", RedirectView.as_view(pattern_name="admin:index")),
-    path("admin/schedule/", include("scheduler.pages")),
+    path("favicon.ico", favicon),
+    path("admin/", include("postdate.console.urls")),
     path("admin/reports/", include("analytics.pages")),
     path("admin/", admin.site.urls),
 ]
+
+handler404 = "postdate.console.shell.not_found"
+handler403 = "postdate.console.shell.forbidden"

@@ -36,6 +36,8 @@ from queues.store.waiting import ReadyWatch
 from queues.wires import OperationRunner, Rules
 from scheduler.clockwatch import ClockStep
 from scheduler.groups import Group, Groups, group_names
+from scheduler.history import EVERY_MS as HISTORY_EVERY_MS
+from scheduler.history import HistoryDuty
 from scheduler.housekeeping.duties import store_duties
 from scheduler.housekeeping.operations import Operations, operation_duties
 from scheduler.housekeeping.step import Duty, HousekeepingStep
@@ -293,7 +295,9 @@ def _make_wheel(_name: str) -> Step:
 def _make_housekeeping(_name: str) -> Step:
     duties = store_duties(get_store(), get_consuming(), _offsets.get())
     reports = Duty("start reports", LOOK_EVERY_MS, start_due_reports)
-    return HousekeepingStep([*operation_duties(_operations.get()), reports, *duties])
+    history = HistoryDuty(get_store(), lease_directory() / "history")
+    note = Duty("note the history", HISTORY_EVERY_MS, history)
+    return HousekeepingStep([*operation_duties(_operations.get()), reports, *duties, note])
 
 
 # They outlive the step: who gave the lease away finishes the operations that it began.

@@ -1,6 +1,8 @@
 """API keys as people see them: everything but the secret."""
 
+from queues.codes import Code
 from queues.models import ApiKey
+from queues.problems import Problem
 from queues.quotas import UNLIMITED, Quotas
 
 
@@ -23,3 +25,11 @@ def quotas_of(key: ApiKey) -> Quotas:
         messages_per_day=key.messages_per_day,
         burst_seconds=key.burst_seconds,
     )
+
+
+def get_key(key_id: int) -> ApiKey:
+    """The key, a revoked one too; raises `key_not_found`."""
+    key = ApiKey.objects.filter(pk=key_id).first()
+    if key is None:
+        raise Problem(Code.KEY_NOT_FOUND, f"There is no API key {key_id}.")
+    return key

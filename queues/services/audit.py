@@ -35,6 +35,15 @@ def record_change(
     transaction.on_commit(lambda: wires.wiring().get_store().raise_generation())
 
 
+def note_action(
+    *, by: str, action: str, subject: str, detail: Mapping[str, Any] | None = None
+) -> None:
+    """Leave an entry for what a person did to messages; the control plane did not change."""
+    AuditEntry.objects.create(
+        at=now(), by=by, action=action, subject=subject[:255], detail=dict(detail or {})
+    )
+
+
 def now() -> datetime:
     """The time of the store's clock, as the database takes it."""
     return datetime.fromtimestamp(wires.wiring().get_clock().now_ms() / 1000, UTC)

@@ -231,8 +231,8 @@ class Store:
     def parked(self, limit: int = 100) -> list[MessageView]:
         """Messages that could not be handed over and wait for an operator, oldest parking first."""
         views = (self.find(message_id) for message_id in self._parked.ids(self._reader.visible()))
-        found = [view for view in views if view is not None and view.state == "parked"]
-        return found[:limit]
+        found = (view for view in views if view is not None and view.state == "parked")
+        return [view for _, view in zip(range(limit), found, strict=False)]
 
     # -- schedule -------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.test import Client
 
@@ -17,6 +18,7 @@ from queues.services import keyuse
 from queues.store import Sizes, Store, StoreSettings
 from queues.testing import OwnWiring, issue_secret
 from tests.support.clock import ManualClock
+from tests.support.visiting import Console
 
 SMALL = StoreSettings(
     sizes=Sizes(
@@ -165,3 +167,9 @@ def commits_at_once(monkeypatch: Any) -> None:
 @pytest.fixture
 def api(wiring: OwnWiring) -> Api:
     return Api(wiring, issue_secret())
+
+
+@pytest.fixture
+def console(api: Api) -> Console:
+    """An administrator's browser."""
+    return Console(api, User.objects.create_superuser("ada", password="lovelace"))

@@ -1,51 +1,69 @@
-"""The plain console: who may come in, what it shows, and what it does through services."""
+"""The console over HTTP: who may come in, what pages show, and what they do through services."""
 
 import re
 
 import pytest
+from django.contrib.auth.models import Group as Role
 from django.contrib.auth.models import User
-from django.test import Client
 
-from queues.models import ApiKey, AuditEntry, Group, Topic
-from queues.services.bootstrap import bootstrap
+from tests.support.visiting import Console
 
 PAGES = [
     "/admin/",
-    "/admin/queues/topic/",
-    "/admin/queues/topic/add/",
-    "/admin/queues/group/",
-    "/admin/queues/apikey/",
-    "/admin/queues/apikey/add/",
-    "/admin/queues/auditentry/",
-    "/admin/queues/operation/",
-    "/admin/schedule/levels/",
-    "/admin/schedule/wheel/",
+    "/admin/levels/",
+    "/admin/wheel/",
+    "/admin/loops/",
+    "/admin/forecast/",
+    "/admin/forecast/?span=40d&topic=orders",
+    "/admin/messages/",
+    "/admin/messages/?topic=orders&state=ready",
+    "/admin/messages/?q=order-1&topic=orders",
+    "/admin/messages/send/",
+    "/admin/parked/",
+    "/admin/topics/",
+    "/admin/topics/orders/",
+    "/admin/new-topic/",
+    "/admin/groups/",
+    "/admin/groups/billing/",
+    "/admin/groups/billing/change/",
+    "/admin/new-group/",
+    "/admin/operations/",
+    "/admin/keys/",
+    "/admin/keys/new/",
+    "/admin/audit/",
+    "/admin/system/",
+    "/admin/auth/user/",
+    "/admin/auth/user/add/",
+    "/admin/password_change/",
 ]
 
 
-@pytest.fixture
-def console(api):
-    """An administrator's browser."""
-    User.objects.create_superuser("ada", password="lovelace")
-    client = Client()
-    client.login(username="ada", password="lovelace")
-    client.api = api
-    return client
+def person_with(api, role):
+    user = User.objects.create_user(f"a-{role}", password="x", is_staff=True)
+    if role:
+        user.groups.add(Role.objects.get(name=role))
+    return Console(api, user)
 
 
-def said(answer):
-    return " ".join(str(message) for message in answer.context["messages"])
+def a_little_of_everything(api):
+    api.send(delay="1h", keys=["order-1"])
+    api.send(delay_level=3)
+    api.send()
+    api.group()
+
+
+# --- who comes in, and what protects the pages
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_opens_under_a_strict_content_policy(console, page):
-    console.api.send(delay="1h")
-    console.api.send(delay_level=3)
-    console.api.group()
+    a_little_of_everything(console.api)
     answer = console.get(page)
     assert answer.status_code == 200
     assert "script-src 'self'" in answer["Content-Security-Policy"]
-    assert not re.search(rb"<script(?![^>]*\bsrc=)(?![^>]*application/json)", answer.content)
+    html = answer.content
+    assert not re.search(rb"<script(?![^>]*\bsrc=)", html)
+    assert not re.search(rb"""\son\w+=|\sstyle=|javascript:|(src|href)="?(https?:)?//""", html)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -56,99 +74,151 @@ def test_nobody_comes_in_without_a_password(client, page):
     assert answer["Location"].startswith("/admin/login/")
 
 
-def test_levels_show_what_waits(console):
-    console.api.send(delay_level=3)
-    html = console.get("/admin/schedule/levels/").content.decode()
-    assert "2026-09-21T14:13:30.000Z" in html
+@pytest.mark.parametrize("page", ["/admin/", "/admin/messages/", "/admin/keys/", "/admin/topics/"])
+def test_staff_without_a_role_sees_nothing(api, page):
+    answer = person_with(api, "").get(page)
+    assert answer.status_code == 403
+    assert b"Postdate" in answer.content
 
 
-def test_staff_without_permission_sees_no_schedule(api):
-    User.objects.create_user("bob", password="x", is_staff=True)
-    client = Client()
-    client.login(username="bob", password="x")
-    assert client.get("/admin/schedule/levels/").status_code == 403
-    assert api.get("delay-levels").status == 200
+def test_a_viewer_looks_and_changes_nothing(api):
+    message = api.send(delay="1h", body="a secret body")
+    viewer = person_with(api, "viewer")
+    html = viewer.text(f"/admin/messages/{message['id']}/")
+    assert "a secret body" not in html
+    assert "may not see bodies" in html
+    assert "/cancel/" not in html
+    for path in (f"messages/{message['id']}/cancel/", "messages/send/", "new-topic/", "keys/new/",
+                 "topics/orders/delete/", "topics/orders/purge/"):  # fmt: skip
+        assert viewer.post(f"/admin/{path}").status_code == 403
+    assert api.get(f"messages/{message['id']}").json["state"] == "scheduled"
 
 
-def test_a_topic_made_in_the_console_is_audited(console):
-    console.post("/admin/queues/topic/add/", {"name": "orders", "queues": 4})
-    assert console.api.get("topics/orders").json["queues"] == 4
-    entry = AuditEntry.objects.get(action="topic.create")
-    assert (entry.by, entry.subject) == ("user:ada", "orders")
+def test_an_operator_sees_bodies_and_acts_but_issues_no_keys(api):
+    message = api.send(delay="1h", body="a secret body")
+    operator = person_with(api, "operator")
+    assert "a secret body" in operator.text(f"/admin/messages/{message['id']}/")
+    assert operator.post(f"/admin/messages/{message['id']}/cancel/").status_code == 200
+    assert api.get(f"messages/{message['id']}").json["state"] == "cancelled"
+    assert operator.get("/admin/keys/").status_code == 403
 
 
-def test_what_a_service_refuses_is_said_on_the_page(console):
-    answer = console.post(
-        "/admin/queues/topic/add/", {"name": "SCHEDULE_TOPIC_XXXX", "queues": 4}, follow=True
-    )
-    assert "belongs to the system" in said(answer)
-    console.api.send(delay="1h")
-    topic = Topic.objects.get(name="orders")
-    answer = console.post(f"/admin/queues/topic/{topic.pk}/delete/", {"post": "yes"}, follow=True)
-    assert "1 messages wait" in said(answer)
-    assert Topic.objects.filter(name="orders").exists()
+def test_an_admin_issues_keys_and_makes_people_but_no_superusers(api):
+    admin = person_with(api, "admin")
+    assert admin.get("/admin/keys/new/").status_code == 200
+    fields = {"username": "eve", "password1": "x-9-long-enough", "password2": "x-9-long-enough"}
+    admin.post("/admin/auth/user/add/", **fields)
+    eve = User.objects.get(username="eve")
+    admin.post(f"/admin/auth/user/{eve.pk}/change/", username="eve", is_active="on", is_staff="on",
+               is_superuser="on")  # fmt: skip
+    eve.refresh_from_db()
+    assert eve.is_staff
+    assert not eve.is_superuser
 
 
-def test_a_purge_in_the_console_cancels_what_waits(console):
-    message = console.api.send(delay="1h")
-    topic = Topic.objects.get(name="orders")
-    data = {"action": "purge_and_delete", "_selected_action": [topic.pk]}
-    console.post("/admin/queues/topic/", data)
-    assert not Topic.objects.exists()
-    assert console.api.get(f"messages/{message['id']}").json["state"] == "cancelled"
-
-
-def test_a_group_is_paused_and_resumed(console):
-    console.api.group()
-    group = Group.objects.get()
-    for action, paused in (("pause", True), ("resume", False)):
-        data = {"action": action, "_selected_action": [group.pk]}
-        console.post("/admin/queues/group/", data)
-        assert console.api.get("groups/billing").json["paused"] is paused
-    assert AuditEntry.objects.filter(by="user:ada").count() == 2
-
-
-def test_a_new_key_is_shown_once_and_works(console):
-    data = {"name": "shop", "scopes": ["send"], "topic_patterns": "eu-*\nshared",
-            "group_patterns": "*", "messages_per_day": "1000"}  # fmt: skip
-    answer = console.post("/admin/queues/apikey/add/", data, follow=True)
-    secret = re.search(r"pd_[\w-]+", said(answer)).group()
-    console.api.secret = secret
-    assert console.api.post("topics/eu-a/messages", {"body": "x"}).status == 201
-    assert console.api.post("topics/us-a/messages", {"body": "x"}).status == 403
-    assert secret.encode() not in console.get("/admin/queues/apikey/").content
-    key = ApiKey.objects.get(name="shop")
-    assert (key.scopes, key.topic_patterns) == (["send"], ["eu-*", "shared"])
-    assert (key.messages_per_day, key.burst_seconds) == (1000, 10)
-
-
-def test_a_key_revoked_in_the_console_is_refused(console):
-    key = ApiKey.objects.get()
-    console.post("/admin/queues/apikey/", {"action": "revoke", "_selected_action": [key.pk]})
-    assert console.api.get("topics").status == 401
-    assert AuditEntry.objects.filter(action="key.revoke", by="user:ada").exists()
-
-
-# --- the first run
+def test_a_live_page_answers_the_follower_with_its_live_block_alone(console):
+    a_little_of_everything(console.api)
+    html = console.text("/admin/levels/", **{"X-Live": "1"})
+    assert "<html" not in html
+    assert "level-3" in html
 
 
 @pytest.mark.usefixtures("wiring")
-def test_bootstrap_makes_an_administrator_and_a_key_once():
-    first = bootstrap(username="admin", password=None, secret=None)
-    assert first.password
-    assert first.secret.startswith("pd_")
-    assert Client().login(username="admin", password=first.password)
-    again = bootstrap(username="admin", password=None, secret=None)
-    assert (again.password, again.secret, again.admin_created, again.key_created) == (
-        None, None, False, False,
-    )  # fmt: skip
-    assert ApiKey.objects.count() == 1
+def test_the_favicon_is_found_where_browsers_guess_it(client):
+    answer = client.get("/favicon.ico")
+    assert answer.status_code == 302
+    assert answer["Location"].endswith(".svg")
 
 
-def test_a_key_that_the_operator_gives_is_taken_as_it_is(api):
-    secret = "!" * 31 + "~"
-    made = bootstrap(username="admin", password="given", secret=secret)
-    assert (made.password, made.secret, made.key_created) == (None, None, True)
-    api.secret = secret
-    assert api.put("topics/orders").status == 201
-    assert not bootstrap(username="admin", password="given", secret=secret).key_created
+def test_what_is_not_there_is_said_in_words(console):
+    for path in ("messages/00000000000070008000000000000000/", "topics/nothing/", "groups/none/",
+                 "operations/none/", "keys/999/revoke/", "nowhere/"):  # fmt: skip
+        answer = console.get(f"/admin/{path}")
+        assert answer.status_code == 404, path
+        assert "Postdate" in answer.content.decode()
+
+
+# --- what pages show
+
+
+def test_levels_show_what_waits(console):
+    console.api.send(delay_level=3)
+    assert "2026-09-21T14:13:30.000Z" in console.text("/admin/levels/")
+
+
+def test_a_search_by_id_leads_to_the_message(console):
+    message = console.api.send(delay="1h")
+    answer = console.get(f"/admin/messages/?q={message['id']}")
+    assert answer["Location"] == f"/admin/messages/{message['id']}/"
+
+
+def test_a_search_by_key_finds_what_waits_what_was_delivered_and_what_was_cancelled(console):
+    ids = [console.api.send(keys=["order-7"], **delay)["id"] for delay in
+           ({}, {"delay": "1h"}, {"delay_level": 2})]  # fmt: skip
+    other = console.api.send(keys=["order-8"], delay="1h")["id"]
+    console.api.delete(f"messages/{ids[1]}")
+    html = console.text("/admin/messages/?q=order-7&topic=orders")
+    assert all(one in html for one in ids)
+    assert other not in html
+    assert console.api.send("elsewhere", keys=["order-7"])["id"] not in console.text(
+        "/admin/messages/?q=order-7&topic=orders"
+    )
+
+
+def test_a_due_window_narrows_the_list(console):
+    early, late = (console.api.send(delay=delay)["id"] for delay in ("10m", "3h"))
+    now_ms = console.api.wiring.clock.now_ms()
+    html = console.text(f"/admin/messages/?due_before_ms={now_ms + 3_600_000}")
+    assert early in html
+    assert late not in html
+
+
+def test_a_long_list_goes_on_where_the_page_ended(console):
+    sent = [console.api.send(delay=f"{minute}m")["id"] for minute in range(1, 56)]
+    first = console.text("/admin/messages/")
+    following = re.search(r'href="(\?page=[^"]+)"', first).group(1)
+    second = console.text(f"/admin/messages/{following}")
+    assert all(one in first for one in sent[:50])
+    assert all(one in second for one in sent[50:])
+    assert sent[0] not in second
+
+
+def test_the_forecast_counts_what_is_due(console):
+    for _ in range(3):
+        console.api.send(delay="90s")
+    html = console.text("/admin/forecast/?span=15m")
+    assert "3 messages due" in html
+    assert "0 messages due" in console.text("/admin/forecast/?span=15m&topic=other")
+
+
+def test_a_message_says_why_it_waits_and_why_it_was_late(console):
+    message = console.api.send(delay="10s")
+    page = f"/admin/messages/{message['id']}/"
+    assert "nobody runs the loop wheel" in console.text(page)
+    console.api.wiring.clock.advance(12_500)
+    assert "It is due since" in console.text(page)
+    console.api.hand_over_what_is_due()
+    assert "handed over 2500ms late" in console.text(page).replace("2s500ms", "2500ms")
+
+
+def test_the_overview_names_what_needs_attention(console):
+    html = console.text("/admin/")
+    assert "Nobody runs levels" in html
+    assert "Nothing needs attention" not in html
+
+
+def test_a_group_says_why_nothing_arrives(console):
+    console.api.send()
+    console.api.group()
+    assert "no consumer seems to be receiving" in console.text("/admin/groups/billing/")
+    console.api.post("groups/billing/pause", {})
+    assert "The group is paused" in console.text("/admin/groups/billing/")
+
+
+def test_a_group_shows_who_holds_what(console):
+    message = console.api.send()
+    console.api.group()
+    console.api.receive(consumer_id="worker-7")
+    html = console.text("/admin/groups/billing/")
+    assert "worker-7" in html
+    assert message["id"] in html

@@ -1,0 +1,116 @@
+"""What needs attention: all that an operator should look at, worst first, with a way to it."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.urls import reverse
+
+from postdate.console.duebars import HOT_SECOND
+from queues import wires
+from queues.selectors.dueload import Counted
+from queues.wires import LoopState
+
+#: What happened longer ago needs no attention any more.
+_RECENT = timedelta(days=1)
+_PARKED_SHOWN = 1_000
+_BEHIND_MS = 5_000
+_LOW_DISK_BYTES = 2 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One thing to look at."""
+
+    #: `bad` or `warn`.
+    tone: str
+    title: str
+    detail: str
+    #: Where it is dealt with, and what that is called; empty: nowhere.
+    address: str = ""
+    action: str = ""
+
+
+def notices(
+    loops: list[LoopState], health: dict[str, Any], counters: dict[str, int], seconds: Counted
+) -> list[Notice]:
+    """Everything, worst first."""
+    found = [*_disk(health, counters), *_loops(loops), *_parked(), *_clock(loops)]
+    found += _hot_seconds(seconds)
+    return sorted(found, key=lambda notice: notice.tone != "bad")
+
+
+def _disk(health: dict[str, Any], counters: dict[str, int]) -> list[Notice]:
+    address = reverse("system")
+    if health["reason"] == "store_failed":
+        detail = "A write or a sync failed. The log of the processes says why; start them anew."
+        return [Notice("bad", "The store takes no sends", detail, address, "Look at the disk")]
+    if health["reason"] == "store_full":
+        detail = "The disk is full. Hand-overs and cancels go on; free space or shorten retention."
+        return [Notice("bad", "Sends are refused", detail, address, "Look at the disk")]
+    found = []
+    if health["free_bytes"] < _LOW_DISK_BYTES:
+        detail = f"{health['free_bytes'] >> 20:,} MiB are free. Sends are refused when none is."
+        found.append(Notice("warn", "The disk is nearly full", detail, address, "Look at the disk"))
+    if counters["damaged"]:
+        detail = f"{counters['damaged']:,} records; `manage.py store_verify` says which."
+        found.append(Notice("bad", "Damaged records were found", detail, address, "System"))
+    return found
+
+
+def _loops(loops: list[LoopState]) -> list[Notice]:
+    address, found = reverse("loops"), []
+    for loop in loops:
+        if loop.holder is None:
+            detail = "Nothing that it does is done. Start a scheduler: manage.py run_scheduler."
+            found.append(Notice("bad", f"Nobody runs {loop.name}", detail, address, "Loops"))
+        elif loop.stuck:
+            detail = loop.last_error or "Its holder lives and does nothing."
+            found.append(Notice("bad", f"{loop.name} is stuck", detail, address, "Loops"))
+        elif loop.behind_ms > _BEHIND_MS:
+            detail = f"What is due waits {loop.behind_ms / 1000:.0f} s already."
+            found.append(Notice("warn", f"{loop.name} is behind", detail, address, "Loops"))
+    return found
+
+
+def _parked() -> list[Notice]:
+    parked = len(wires.wiring().get_store().parked(limit=_PARKED_SHOWN))
+    if not parked:
+        return []
+    more = "or more " if parked == _PARKED_SHOWN else ""
+    title = f"{parked:,} {more}parked message{'' if parked == 1 else 's'}"
+    detail = "They could not be handed over. Each says why; release or discard them."
+    return [Notice("bad", title, detail, reverse("parked"), "Look at them")]
+
+
+def _clock(loops: list[LoopState]) -> list[Notice]:
+    now = datetime.fromtimestamp(wires.wiring().get_clock().now_ms() / 1000, UTC)
+    oldest_ms = (now - _RECENT).timestamp() * 1000
+    steps = [
+        (loop.clock_step_at_ms, loop.clock_step_ms)
+        for loop in loops
+        if loop.clock_step_at_ms is not None and loop.clock_step_at_ms > oldest_ms
+    ]
+    if not steps:
+        return []
+    at_ms, step_ms = max(steps)
+    way = "forward" if (step_ms or 0) > 0 else "back"
+    when = datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%H:%M:%S UTC")
+    detail = f"{abs(step_ms or 0):,} ms {way} at {when}. Due times go by the wall clock."
+    return [Notice("warn", "The wall clock was set", detail, reverse("loops"), "Loops")]
+
+
+def _hot_seconds(seconds: Counted) -> list[Notice]:
+    hot = [
+        (count, seconds.start_ms + index * seconds.step_ms)
+        for index, count in enumerate(seconds.counts)
+        if count >= HOT_SECOND
+    ]
+    if not hot:
+        return []
+    count, at_ms = max(hot)
+    when = datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%H:%M:%S UTC")
+    title = f"{len(hot)} hot second{'' if len(hot) == 1 else 's'} in the next hour"
+    detail = f"{count:,} messages are due at {when}; the last of them will be late."
+    address = f"{reverse('forecast')}?from={at_ms - 60_000}&span=3m"
+    return [Notice("warn", title, detail, address, "See it")]
