@@ -83,13 +83,19 @@ class ParkedView(ApiView):
         parked = store.parked(limit=_PARKED_MAX)
         seen = [view for view in parked if call.caller.topics.allow(view.topic)]
         ids = [view.id for view in seen]
-        start = ids.index(position[0]) + 1 if position and position[0] in ids else 0
+        start = 0
+        if position is not None:
+            # One that was released or cancelled meanwhile has no place any more.
+            last, number = position
+            start = ids.index(last) + 1 if last in ids else min(number, len(ids))
         page = seen[start : start + size]
         more = len(seen) > start + size
         return answer(
             MessageList(
                 items=[tell_summary(view) for view in page],
-                next_page_token=make_token(["parked"], [page[-1].id]) if more else "",
+                next_page_token=make_token(["parked"], [page[-1].id, start + size - 1])
+                if more
+                else "",
                 count=len(seen) if len(parked) < _PARKED_MAX else UNSET,
                 count_at_least=len(seen) if len(parked) >= _PARKED_MAX else UNSET,
             )
@@ -103,7 +109,7 @@ class OneParkedView(ApiView):
         "Cancel a parked message",
         scopes=(MANAGE,),
         gives={200: Cancelled},
-        codes=(Code.MESSAGE_NOT_FOUND, Code.NOT_PARKED, Code.TOO_LATE),
+        codes=(Code.MESSAGE_NOT_FOUND, Code.NOT_PARKED, Code.TOO_LATE, Code.PAYLOAD_GONE),
     )
     def delete(self, call: Call, message_id: str) -> HttpResponse:
         require_visible(message_id, caller=call.caller)

@@ -37,7 +37,7 @@ class OneMessageView(ApiView):
         scopes=(SEND,),
         query=CancelQuery,
         gives={200: Cancelled},
-        codes=(Code.MESSAGE_NOT_FOUND, Code.TOO_LATE, *_STORE_CODES),
+        codes=(Code.MESSAGE_NOT_FOUND, Code.TOO_LATE, Code.PAYLOAD_GONE, *_STORE_CODES),
     )
     def delete(self, call: Call, message_id: str) -> HttpResponse:
         require_visible(message_id, caller=call.caller)
@@ -61,6 +61,7 @@ class OneMessageView(ApiView):
             Code.DELAY_INVALID,
             Code.DELAY_LEVEL_UNKNOWN,
             Code.DELAY_OUT_OF_RANGE,
+            Code.PAYLOAD_GONE,
             *_STORE_CODES,
         ),
     )
@@ -102,7 +103,13 @@ class DeliverNowView(ApiView):
         takes=NoFields,
         body_optional=True,
         gives={200: MessageDetail},
-        codes=(Code.MESSAGE_NOT_FOUND, Code.TOO_LATE, Code.MESSAGE_CANCELLED, *_STORE_CODES),
+        codes=(
+            Code.MESSAGE_NOT_FOUND,
+            Code.TOO_LATE,
+            Code.MESSAGE_CANCELLED,
+            Code.PAYLOAD_GONE,
+            *_STORE_CODES,
+        ),
     )
     def post(self, call: Call, message_id: str) -> HttpResponse:
         require_visible(message_id, caller=call.caller)

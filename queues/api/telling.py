@@ -37,9 +37,11 @@ def tell_summary(view: MessageView) -> MessageSummary:
 def tell_message(view: MessageView) -> MessageDetail:
     """Everything that is known of a message."""
     record = view.record
-    body, encoding = show_body(record.decoded_body(), record.flag)
     standings = standings_of(view)
     events = [event for one in standings for event in events_of(one, view.id)]
+    # What the journal has in place of a body are reasons; the timeline shows them.
+    gone = view.payload_gone
+    body, encoding = (None, UNSET) if gone else show_body(record.decoded_body(), record.flag)
     return MessageDetail(
         **_summary_fields(view),
         body=body,
@@ -122,5 +124,6 @@ def _summary_fields(view: MessageView) -> dict[str, Any]:
         "reschedules": view.reschedules,
         "tag": record.tag,
         "keys": list(record.keys),
+        "payload_gone": True if view.payload_gone else UNSET,
         "parked_reason": view.parked_reason if view.parked_reason is not None else UNSET,
     }

@@ -18,6 +18,8 @@ from queues.store.errors import RecordGone
 from queues.store.held import Held, remains, take_apart
 from queues.store.lookup import Lookup
 from queues.store.messages import Decision, MessageView
+from queues.store.names import SCHEDULE_TOPIC
+from queues.store.parking import held_place
 from queues.store.queuetable import Queue, QueueTable
 from queues.store.scan import read_whole
 
@@ -62,12 +64,12 @@ class Changes:
         def change(view: MessageView, held: Held, source: Source, batch: Batch) -> str:
             body = json.dumps({"reason": reason} if reason else {}).encode()
             self.encoder.journal(
-                batch, held, source, view.record.log_offset, b"C",
+                batch, held, source, _held_at(view), b"C",
                 event="cancelled", by=by, body=body, now_ms=self._clock.now_ms(),
             )  # fmt: skip
             return "cancelled"
 
-        return self._decide(message_id, answers, change, group)
+        return self._decide(message_id, answers, change, group, needs_payload=False)
 
     def restore(self, message_id: str, *, by: str | None) -> Decision:
         """Take a cancel back; past its due time the message is due from now."""
@@ -120,6 +122,8 @@ class Changes:
         answers: dict[str, str],
         change: Callable[[MessageView, Held, Source, Batch], str],
         group: str | None = None,
+        *,
+        needs_payload: bool = True,
     ) -> Decision:
         for _ in range(_ROUNDS_MAX):
             view = self.find(message_id, group)
@@ -128,6 +132,8 @@ class Changes:
             if view.state in answers:
                 self.settle_flush(view.record.log_offset + view.record.size)
                 return Decision(answers[view.state], view)
+            if view.payload_gone and (needs_payload or view.held_offset < 0):
+                return Decision("payload_gone", view)
             outcome = self._try(view, change)
             if outcome is not None:
                 return Decision(outcome, self.find(message_id, group) or view)
@@ -144,17 +150,22 @@ class Changes:
         assert queue is not None
         batch = Batch()
         try:
-            raw = self._log.read(view.record.log_offset, view.record.size)
+            held = self._held_of(view)
         except RecordGone:
             return "payload_gone"
         source = Source(queue, view.held_offset, view.settled_word)
-        outcome = change(view, take_apart(raw), source, batch)
+        outcome = change(view, held, source, batch)
         if not batch.rows:
             return outcome
         counter = outcome if outcome in COUNTERS else "restored"
         written = self.appender.write(batch, counter, privileged=True)
         self.settle_flush(written.end)
         return outcome if written.entries.sizes else None
+
+    def _held_of(self, view: MessageView) -> Held:
+        if view.payload_gone:
+            return remains(view.due_ms, view.topic, view.level or 0, view.id)
+        return take_apart(self._log.read(view.record.log_offset, view.record.size))
 
     def park(
         self, topic: str, queue_id: int, queue_offset: int, place: tuple[int, int], *, reason: str
@@ -163,21 +174,33 @@ class Changes:
         queue = self._queues.find(topic, queue_id)
         if queue is None:
             return False
-        batch = Batch()
-        held = self._held(queue, queue_offset, place)
+        batch, told = Batch(), {"reason": reason}
+        raw = read_whole(self._log, *place)
+        if raw is not None:
+            held = take_apart(raw)
+        else:
+            held = self._remains(queue, queue_offset, place)
+            told |= held_place(queue, queue_offset)
         self.encoder.journal(
             batch, held, Source(queue, queue_offset, 0), place[0], b"P",
-            event="parked", by=None, body=json.dumps({"reason": reason}).encode(),
+            event="parked", by=None, body=json.dumps(told).encode(),
             now_ms=self._clock.now_ms(),
         )  # fmt: skip
         written = self.appender.write(batch, "parked", privileged=True)
         self.settle_flush(written.end)
         return bool(written.entries.sizes)
 
-    def _held(self, queue: Queue, queue_offset: int, place: tuple[int, int]) -> Held:
-        """The holding record, or what the schedule table knows of one that cannot be read."""
-        raw = read_whole(self._log, *place)
-        if raw is not None:
-            return take_apart(raw)
+    def _remains(self, queue: Queue, queue_offset: int, place: tuple[int, int]) -> Held:
+        """What the schedule table, the index and legible bytes know of a damaged record."""
         due_ms, number = self._lookup.due_of(queue, queue_offset)
-        return remains(due_ms, self._queues.topic_of(number))
+        topic = self._queues.topic_of(number)
+        unique_id = self._lookup.id_of_damaged(queue, topic, due_ms, *place)
+        level = queue.queue_id + 1 if queue.topic == SCHEDULE_TOPIC else 0
+        return remains(due_ms, topic, level, unique_id)
+
+
+def _held_at(view: MessageView) -> int:
+    """Log offset of the holding record; the parking record of one that is damaged names it."""
+    if view.payload_gone:
+        return int(view.record.properties["PD_FROM"][1:])
+    return view.record.log_offset

@@ -51,9 +51,10 @@ def take_apart(raw: bytes) -> Held:
     )
 
 
-def remains(due_ms: int, topic: str) -> Held:
-    """What stands for a holding record that is damaged, so that it can be parked."""
-    return Held(b"", 0, 0, 0, due_ms, b"T", 0, 1, b"0" * 32, b"", topic.encode(), 0)
+def remains(due_ms: int, topic: str, level: int = 0, unique_id: str = "0" * 32) -> Held:
+    """What stands for a holding record that is damaged or gone, so that it can be set aside."""
+    kind = b"L" if level else b"T"
+    return Held(b"", 0, 0, 0, due_ms, kind, level, 1, unique_id.encode(), b"", topic.encode(), 0)
 
 
 def real_of(properties: list[bytes]) -> tuple[bytes, int]:

@@ -5,9 +5,12 @@ needs no topic: it asks the index for the id under the holding topics, the journ
 topics with that hash. What a message's state is, the settled word of its newest holding unit says.
 """
 
+import contextlib
+import hashlib
 import json
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +28,7 @@ from queues.store.names import (
     SCHEDULE_TOPIC,
     TIMER_TOPIC,
 )
+from queues.store.parking import parked_unit
 from queues.store.queuetable import Queue, QueueTable
 from queues.store.record import decode_record
 from queues.store.scan import Parsed, is_whole, letters_of, parse
@@ -172,7 +176,43 @@ class Lookup:
         if held:
             return self._held_view(records, held[-1])
         own = [(offset, record) for offset, record in records if record.topic != JOURNAL_TOPIC]
-        return self._delivered_view(records, own[-1], None, 0) if own else None
+        if own:
+            return self._delivered_view(records, own[-1], None, 0)
+        told = [(offset, record) for offset, record in records if record.letter in "CP"]
+        return self._journal_view(told) if told else None
+
+    def _journal_view(self, records: list[tuple[int, Parsed]]) -> MessageView:
+        """What the journal says of a message whose own records were removed or are damaged."""
+        newest = records[-1]
+        parked = newest[1].letter == "P"
+        state: State = "parked" if parked else "cancelled"
+        reason = _reason(newest[1]) if parked else None
+        view = self._view(records, newest, state, None, newest[0], parked_reason=reason)
+        # The id knows when it was made; the journal record when it was cancelled.
+        view = replace(view, payload_gone=True, created_ms=int(view.id[:12], 16))
+        unit = parked_unit(newest[1], self._queues) if parked else None
+        if unit is None:
+            return view
+        queue, offset = unit
+        return replace(
+            view, held_topic=queue.topic, held_queue_id=queue.queue_id, held_offset=offset,
+            settled_word=self._table_of(queue).settled(offset),
+        )  # fmt: skip
+
+    def id_of_damaged(
+        self, queue: Queue, topic: str, due_ms: int, log_offset: int, size: int
+    ) -> str:
+        """The id of the message whose holding record is damaged.
+
+        It is what the record's bytes still say if the index says the same; else one of its own,
+        always the same, by which people can look at it.
+        """
+        with contextlib.suppress(RecordGone, RecordCorrupt):
+            told = parse(self._log.read(log_offset, size)).unique_id
+            if log_offset in self._index.lookup(index_hash(queue.topic, told), limit=RECORDS_MAX):
+                return told
+        place = f"{queue.topic}/{queue.queue_id}/{log_offset}".encode()
+        return make_ids(topic, due_ms, hashlib.blake2b(place, digest_size=8).digest())[0]
 
     def _held_view(
         self, records: list[tuple[int, Parsed]], newest: tuple[int, Parsed]

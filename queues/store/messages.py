@@ -151,6 +151,8 @@ class MessageView:
     held_queue_id: int = 0
     held_offset: int = -1
     settled_word: int = 0
+    #: The message itself was removed or is damaged; what is told here is from the journal.
+    payload_gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

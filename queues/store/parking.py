@@ -4,16 +4,18 @@ Only what was appended since the last look is read. A parking counts while the s
 unit that it settled still points at it.
 """
 
+import json
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from queues.store.commitlog import CommitLog
 from queues.store.consumequeue import ConsumeQueues
 from queues.store.errors import RecordCorrupt, RecordGone
 from queues.store.names import JOURNAL_TOPIC
 from queues.store.queuetable import Queue, QueueTable
-from queues.store.scan import Scanner, parse
-from queues.store.schedule import ScheduleTable
+from queues.store.scan import Parsed, Scanner, parse
+from queues.store.schedule import LOST, ScheduleTable
 
 _STEP_UNITS = 4096
 
@@ -32,6 +34,8 @@ class ParkedList:
         self._seen = 0
         #: Log offset of the parking record -> message id and the unit that it settled.
         self._parked: dict[int, tuple[str, Queue, int]] = {}
+        #: Log offset of a holding record -> of its parking record.
+        self._parked_from: dict[int, int] = {}
 
     def ids(self, visible: int) -> list[str]:
         """Ids of the messages that are parked, oldest parking first."""
@@ -40,7 +44,8 @@ class ParkedList:
             gone = [
                 offset
                 for offset, (_, queue, unit) in self._parked.items()
-                if self._table_of(queue).settled(unit) != offset
+                # What is damaged beyond finding again counts as lost; it was parked as such.
+                if self._table_of(queue).settled(unit) not in (offset, LOST)
             ]
             for offset in gone:
                 del self._parked[offset]
@@ -70,6 +75,28 @@ class ParkedList:
         except (RecordGone, RecordCorrupt):
             return
         if record.letter == "P":
-            unit = self._scanner.settled_by(record)
+            unit = parked_unit(record, self._queues) or self._scanner.settled_by(record)
             if unit is not None:
                 self._parked[offset] = (record.unique_id, *unit)
+                self._parked_from[record.continues] = offset
+        elif record.letter == "C":
+            # The word of what is damaged beyond finding again does not say so.
+            former = self._parked_from.pop(record.continues, None)
+            if former is not None:
+                self._parked.pop(former, None)
+
+
+def held_place(queue: Queue, queue_offset: int) -> dict[str, Any]:
+    """What the parking record of a damaged record says of where that was held."""
+    return {"held": [queue.topic, queue.queue_id, queue_offset]}
+
+
+def parked_unit(record: Parsed, queues: QueueTable) -> tuple[Queue, int] | None:
+    """The holding unit that the parking record of a damaged record names."""
+    body = record.raw[88 : 88 + int.from_bytes(record.raw[84:88], "big")]
+    told = json.loads(body) if body else {}
+    if not isinstance(told, dict) or not isinstance(told.get("held"), list):
+        return None
+    topic, queue_id, unit = told["held"]
+    queue = queues.find(topic, queue_id)
+    return None if queue is None else (queue, unit)

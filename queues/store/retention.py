@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from queues.store.append import Appender
 from queues.store.batch import Batch, Source
+from queues.store.changes import Changes
 from queues.store.control import Word
 from queues.store.encode import Encoder
 from queues.store.handover import HandOvers
@@ -58,11 +59,11 @@ class Retention:
 
     def __init__(
         self, parts: Parts, appender: Appender, encoder: Encoder, hand_overs: HandOvers,
-        settings: StoreSettings, root: Path, flush: Callable[[], object],
+        settings: StoreSettings, root: Path, flush: Callable[[], object], changes: Changes,
     ) -> None:  # fmt: skip
         self._parts, self._appender, self._encoder = parts, appender, encoder
         self._hand_overs, self._settings, self._root = hand_overs, settings, root
-        self._flush = flush
+        self._flush, self._changes = flush, changes
         #: By queue, the first unit that may still wait or be parked.
         self._passed: dict[int, int] = {}
         #: Gives the lowest log offset that a lease points at; asked before a segment goes.
@@ -134,7 +135,7 @@ class Retention:
         offset = int(place["log_offset"])
         raw = read_whole(self._parts.log, offset, int(place["size"]))
         if raw is None:
-            self._lose(queue, unit, offset)
+            self._set_aside(queue, unit, settled, (offset, int(place["size"])))
             return 0
         held, batch = take_apart(raw), Batch()
         self._encoder.hold_again(
@@ -150,13 +151,19 @@ class Retention:
             self._appender.write(batch, "renewed", privileged=True)
         return 1
 
-    def _lose(self, queue: Queue, unit: int, offset: int) -> None:
-        """Give up a message whose record is damaged: it would hold its segment for ever."""
-        path = self._parts.log.path(self._parts.log.base_of(offset))
-        logger.error("damaged record at %s, offset %d: its message is lost", path, offset)
+    def _set_aside(self, queue: Queue, unit: int, settled: int, place: tuple[int, int]) -> None:
+        """Park a message whose record is damaged; it would hold its segment for ever."""
+        if settled == 0:
+            path = self._parts.log.path(self._parts.log.base_of(place[0]))
+            logger.error("damaged record at %s, offset %d: its message is parked", path, place[0])
+            reason = f"the record at log offset {place[0]} is damaged"
+            self._changes.park(queue.topic, queue.queue_id, unit, place, reason=reason)
+            with self._appender.hold():
+                self._parts.control.count("damaged")
+            return
         with self._appender.hold():
+            # What the parking record says is all that there is, and it lies elsewhere.
             self._parts.table_of(queue).settle(unit, LOST)
-            self._parts.control.count("damaged")
 
     def _park_again(self, batch: Batch, held: Held, parking: int, now_ms: int) -> None:
         """Add the parking record of a holding record that is written in the same hold."""

@@ -142,7 +142,7 @@ class Store:
         )
         self._retention = Retention(
             parts, self._appender, self._encoder, self._hand_overs, self.settings, self.root,
-            self._flusher.flush,
+            self._flusher.flush, self._changes,
         )  # fmt: skip
         self._parked = ParkedList(parts.queues, parts.consume_queues, log, parts.table_of)
         self.outlook = Outlook(parts.queues, parts.table_of, self._reader.bounds_of)

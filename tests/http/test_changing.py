@@ -235,3 +235,61 @@ def test_a_move_releases_a_parked_message(api, parked):
 def test_what_is_not_parked_cannot_be_released(api, waiting):
     assert outcome(api.post(f"parked/{waiting['id']}/release")) == (409, "not_parked")
     assert outcome(api.delete(f"parked/{waiting['id']}")) == (409, "not_parked")
+
+
+def test_parked_messages_are_listed_by_pages_also_when_one_goes_in_between(api, wiring):
+    sent = [api.send(delay="1m")["id"] for _ in range(5)]
+    for offset in range(5):
+        wiring.store.park("rmq_sys_wheel_timer", 0, offset, reason="the topic was deleted")
+    first = api.get("parked?page_size=2").json
+    assert [one["id"] for one in first["items"]] == sent[:2]
+    api.post(f"parked/{sent[1]}/release")
+    rest = api.get(f"parked?page_token={first['next_page_token']}").json
+    assert [one["id"] for one in rest["items"]] == sent[2:]
+
+
+# --- the message itself is gone
+
+
+def damage(wiring, offset):
+    """Flip a byte of the body of the timed message at an offset of its holding queue."""
+    unit = wiring.store.read_units("rmq_sys_wheel_timer", 0, offset, 1)[0]
+    with (wiring.store.root / "commitlog" / f"{0:020d}").open("r+b") as file:
+        file.seek(int(unit["log_offset"]) + 90)
+        file.write(b"\xff")
+
+
+def test_a_cancelled_message_that_is_gone_cannot_be_restored(api, wiring):
+    sent = api.send(delay="1m", tag="paid")
+    api.delete(f"messages/{sent['id']}?reason=paid")
+    damage(wiring, 0)
+    path = f"messages/{sent['id']}"
+    assert outcome(api.post(f"{path}/restore")) == (410, "payload_gone")
+    assert outcome(api.delete(path)) == (200, "already_cancelled")
+    assert outcome(api.patch(path, {"delay": "1m"})) == (409, "message_cancelled")
+    assert outcome(api.post(f"{path}/deliver-now")) == (409, "message_cancelled")
+    told = api.get(path).json
+    assert (told["state"], told["body"], told["payload_gone"]) == ("cancelled", None, True)
+    assert (told["topic"], told["due_at_ms"]) == ("orders", sent["due_at_ms"])
+    assert told["created_at_ms"] == sent["created_at_ms"]
+    assert told["timeline"][-1]["detail"] == {"reason": "paid"}
+
+
+def test_a_message_that_was_damaged_while_it_waited_is_parked_with_the_reason(api, wiring, clock):
+    sent, whole = api.send(delay="1m"), api.send(delay="1m")
+    damage(wiring, 0)
+    clock.advance(60_000)
+    assert api.hand_over_what_is_due() == 1
+    wiring.store.park("rmq_sys_wheel_timer", 0, 0, reason="the record is damaged")
+    (listed,) = api.get("parked").json["items"]
+    path = f"messages/{sent['id']}"
+    told = api.get(path).json
+    for one in (listed, told):
+        assert (one["id"], one["state"], one["payload_gone"]) == (sent["id"], "parked", True)
+        assert one["parked_reason"] == "the record is damaged"
+    assert told["body"] is None
+    assert outcome(api.post(f"parked/{sent['id']}/release")) == (410, "payload_gone")
+    assert outcome(api.patch(path, {"delay": "1m"})) == (410, "payload_gone")
+    assert outcome(api.delete(f"parked/{sent['id']}")) == (200, "cancelled")
+    assert api.get("parked").json["items"] == []
+    assert api.get(f"messages/{whole['id']}").json["state"] == "ready"

@@ -83,6 +83,8 @@ class MessageSummary(Struct, kw_only=True):
     tag: str | None
     keys: list[str]
     parked_reason: str | UnsetType = UNSET
+    #: The message itself was removed by retention or is damaged; only this is known of it.
+    payload_gone: bool | UnsetType = UNSET
 
 
 class MessageDetail(MessageSummary, kw_only=True):

@@ -85,10 +85,61 @@ def test_a_record_that_is_damaged_in_use_is_told_and_can_be_parked(
             store.read_record(place)
         assert (caught.value.path.name, caught.value.offset) == (f"{0:020d}", place)
         assert [store.find(ids[number]).state for number in (0, 2)] == ["ready", "ready"]
-        assert store.find(ids[1]) is None
-        assert store.cancel(ids[1], by="tester").outcome == "not_found"
         assert store.queue_bounds(JOURNAL_TOPIC, 0).max_offset == 1
-        assert store.parked() is not None
+        (seen,) = store.parked()
+        assert str(place) in (seen.parked_reason or "")
+        assert (seen.state, seen.payload_gone, seen.topic) == ("parked", True, "orders")
+        assert seen.id == ids[1]
+        assert seen.due_ms == store.schedule(TIMER_TOPIC, 0, 1, 2).due_ms[0]
+        assert store.find(seen.id) == seen
+        for refused in (
+            store.release(seen.id, by="tester"),
+            store.move(seen.id, clock.now_ms() + 1_000, by="tester"),
+        ):
+            assert refused.outcome == "payload_gone"
+        assert store.cancel(seen.id, by="tester").outcome == "cancelled"
+        assert store.cancel(seen.id, by="tester").outcome == "already_cancelled"
+        assert store.restore(seen.id, by="tester").outcome == "payload_gone"
+        assert store.parked() == []
+        assert [event.event for event in store.find(seen.id).timeline] == ["parked", "cancelled"]
+
+
+def test_a_damaged_message_whose_id_cannot_be_read_gets_one_to_be_looked_at_by(
+    root: Path, clock: ManualClock
+) -> None:
+    with open_store(root, clock) as store:
+        message_id = send_timed(store, 1_000)
+        unit = store.read_units(TIMER_TOPIC, 0, 0, 1)[0]
+        raw = store.read_records(np.array([unit]))[0]
+        flip(root, int(unit["log_offset"]) + raw.index(message_id.encode()) + 20)
+        assert store.park(TIMER_TOPIC, 0, 0, reason="it is damaged")
+        (seen,) = store.parked()
+        assert seen.id != message_id
+        assert store.find(seen.id) == seen
+        assert store.find(message_id) is None
+        assert store.cancel(seen.id, by="tester").outcome == "cancelled"
+
+
+def test_a_damaged_message_that_was_parked_is_still_told_after_a_rebuild(
+    root: Path, clock: ManualClock
+) -> None:
+    with open_store(root, clock) as store:
+        ids = [send_timed(store, 1_000) for _ in range(3)]
+        place = int(store.read_units(TIMER_TOPIC, 0, 1, 1)["log_offset"][0])
+        flip(root, place + 180)
+        assert store.park(TIMER_TOPIC, 0, 1, reason="it is damaged")
+        assert [seen.id for seen in store.parked()] == [ids[1]]
+    (root / "postdate" / "control").unlink()
+    with open_store(root, clock) as store:
+        assert [(seen.id, seen.parked_reason) for seen in store.parked()] == [
+            (ids[1], "it is damaged")
+        ]
+        assert store.cancel(ids[1], by="tester").outcome == "cancelled"
+        assert store.parked() == []
+    (root / "postdate" / "control").unlink()
+    with open_store(root, clock) as store:
+        assert store.parked() == []
+        assert store.find(ids[1]).state == "cancelled"
 
 
 def test_a_lost_control_page_does_not_make_damage_the_end_of_the_log(

@@ -311,7 +311,11 @@ def test_a_damaged_message_does_not_hold_its_segment_for_ever(
     fill(store, 2)
     clock.advance(4 * DAY_MS)
     fill(store, 1)
+    assert keep(store, clock)[1] == 0
+    # Parked first, so that it is told; then there is nothing left to keep.
+    assert [seen.payload_gone for seen in store.parked()] == [True]
     assert keep(store, clock)[1] > 0
+    assert [seen.state for seen in store.parked()] == ["parked"]
     assert f"offset {place}" in caplog.text
     assert store.counters()["damaged"] == 1
 
