@@ -14,6 +14,7 @@ import msgspec
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from queues.api.endpoint import Endpoint
+from queues.api.examples import add_examples
 from queues.api.views import ApiView
 from queues.codes import Code
 
@@ -35,7 +36,14 @@ _TAGS = {
 _DESCRIPTION = """\
 A delay queue: post a message now, dated for later, and it arrives exactly then, unless you change \
 your mind. Times out are RFC 3339 UTC with milliseconds and a twin `_ms`; times in are either. \
-Errors are problem documents (RFC 9457) with a stable `code`."""
+Errors are problem documents (RFC 9457) with a stable `code`. Answers to a key with quotas carry \
+`RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10)."""
+#: Statuses that say when to try again.
+_NOT_NOW = (429, 503)
+_RETRY_AFTER: dict[str, Any] = {
+    "description": "Seconds until it is worth another try.",
+    "schema": {"type": "integer", "minimum": 1},
+}
 _PROBLEM_SCHEMA: dict[str, Any] = {
     "title": "Problem",
     "description": "Why a request was refused (RFC 9457).",
@@ -66,7 +74,7 @@ _PROBLEM_SCHEMA: dict[str, Any] = {
 @cache
 def openapi_document() -> dict[str, Any]:
     """The whole document."""
-    found = sorted(_endpoints(get_resolver().url_patterns, "/"), key=lambda one: one[0])
+    found = described_endpoints()
     shapes = [shape for _, _, endpoint in found for shape in _shapes(endpoint)]
     schemas, components = msgspec.json.schema_components(
         shapes, ref_template="#/components/schemas/{name}"
@@ -75,7 +83,7 @@ def openapi_document() -> dict[str, Any]:
     paths: dict[str, Any] = {}
     for path, method, endpoint in found:
         paths.setdefault(path, {})[method.lower()] = _operation(path, method, endpoint, schema_of)
-    return {
+    document = {
         "openapi": "3.1.0",
         "info": {"title": "Postdate", "version": "1", "description": _DESCRIPTION},
         "paths": paths,
@@ -84,6 +92,13 @@ def openapi_document() -> dict[str, Any]:
             "schemas": {"Problem": _PROBLEM_SCHEMA, **components},
         },
     }
+    add_examples(document)
+    return document
+
+
+def described_endpoints() -> list[tuple[str, str, Endpoint]]:
+    """Every address, its methods, and how they are declared."""
+    return sorted(_endpoints(get_resolver().url_patterns, "/"), key=lambda one: one[0])
 
 
 def _endpoints(
@@ -195,13 +210,13 @@ def _responses(endpoint: Endpoint, schema_of: dict[Any, Any]) -> dict[str, Any]:
     for code in dict.fromkeys((*endpoint.codes, *_common_codes(endpoint))):
         refusals.setdefault(code.status, []).append(code.word)
     for status, words in sorted(refusals.items()):
-        responses.setdefault(
-            str(status),
-            {
-                "description": ", ".join(f"`{word}`" for word in sorted(words)),
-                "content": {_PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-            },
-        )
+        refusal = {
+            "description": ", ".join(f"`{word}`" for word in sorted(words)),
+            "content": {_PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        }
+        if status in _NOT_NOW:
+            refusal["headers"] = {"Retry-After": _RETRY_AFTER}
+        responses.setdefault(str(status), refusal)
     return responses
 
 

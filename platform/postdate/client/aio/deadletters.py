@@ -48,6 +48,11 @@ class AsyncRetries:
             )
         )
 
+    async def get(self, message_id: str) -> Retry:
+        """Everything that is known of it."""
+        path = path_of("groups", self._group, "retries", message_id)
+        return await self._transport.run(Call(method="GET", path=path, decoder=_retry))
+
     async def cancel(self, message_id: str) -> Outcome:
         """This group never receives it again."""
         path = path_of("groups", self._group, "retries", message_id)

@@ -120,18 +120,42 @@ class Lag(Struct, frozen=True, kw_only=True):
         return sum(queue.leased for queue in self.queues)
 
 
+class Failure(Struct, frozen=True, kw_only=True):
+    """One attempt that failed."""
+
+    attempt: int | None = None
+    reason: str | None = None
+    at: datetime | None = None
+    at_ms: int | None = None
+
+
 class Retry(Struct, frozen=True, kw_only=True):
-    """A message that waits for its group's next attempt."""
+    """A message that waits for its group's next attempt, or waited."""
 
     id: str
-    topic: str | None = None
-    state: str | None = None
-    attempt: int | None = None
-    next_attempt_at: datetime | None = None
-    next_attempt_at_ms: int | None = None
-    reason: str | None = None
+    topic: str
+    #: `scheduled`, `ready`, `cancelled`, `parked`.
+    state: str
+    #: The attempt that comes by it.
+    attempt: int
+    due_at: datetime
+    due_at_ms: int
+    version: int
+    delivered_at: datetime | None = None
+    delivered_at_ms: int | None = None
+    queue: int | None = None
     tag: str | None = None
     keys: list[str] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    #: Not in lists.
+    body: Any = None
+    encoding: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def content(self) -> bytes:
+        """The body as bytes."""
+        return read_bytes(self.body, self.encoding)
 
 
 class RetryPage(Struct, frozen=True, kw_only=True):
