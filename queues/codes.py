@@ -87,6 +87,9 @@ class Code(Enum):
     # What the key may use
     QUOTA_EXCEEDED = ("quota_exceeded", 429, "The API key has used up its quota")
 
+    # What the timer may take
+    SLOT_CONGESTED = ("slot_congested", 429, "Too many messages are due at that time")
+
     # The server
     INTERNAL_ERROR = ("internal_error", 500, "Something went wrong here")
     REPORT_FAILED = ("report_failed", 500, "The report could not be made")

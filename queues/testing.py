@@ -10,6 +10,7 @@ from queues.store.clock import Clock
 from queues.store.consuming import Consuming
 from queues.store.disk import Disk
 from queues.store.levels import LevelTable
+from queues.store.slotcounts import SlotCounts
 from queues.store.waiting import ReadyWatch
 from queues.wires import LoopState, OperationRunner, Rules
 
@@ -45,6 +46,7 @@ class OwnWiring:
         self.watch = ReadyWatch(store, store.bell, self.consuming, clock)
         self.schedule = StandingSchedule()
         self.allowances = Allowances(Disk(), store.root / "postdate")
+        self._slots: SlotCounts | None = None
         self.runners: dict[str, OperationRunner] = {}
         self.rules = Rules(
             levels=levels or store.settings.levels,
@@ -77,6 +79,12 @@ class OwnWiring:
     def get_rules(self) -> Rules:
         """The rules that the test set."""
         return self.rules
+
+    def get_slots(self) -> SlotCounts:
+        """How full the slots of the test's timer are."""
+        if self._slots is None:
+            self._slots = SlotCounts(self.store, self.rules.delay_ms_max)
+        return self._slots
 
     def get_schedule(self) -> StandingSchedule:
         """The loops that the test set."""

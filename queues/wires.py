@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from queues.store.clock import Clock
     from queues.store.consuming import Consuming
     from queues.store.levels import LevelTable
+    from queues.store.slotcounts import SlotCounts
     from queues.store.waiting import ReadyWatch
 
 
@@ -147,6 +148,9 @@ class Wiring(Protocol):
 
     def get_rules(self) -> Rules:
         """The configured rules for sends."""
+
+    def get_slots(self) -> "SlotCounts":
+        """How full the timer's slots are."""
 
     def get_schedule(self) -> Schedule:
         """What the loops report."""

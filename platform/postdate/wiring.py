@@ -32,6 +32,7 @@ from queues.store.disk import Disk
 from queues.store.levels import LevelTable
 from queues.store.names import DEAD_LETTER_PREFIX, RETRY_PREFIX, is_system_topic
 from queues.store.settings import Sizes
+from queues.store.slotcounts import SlotCounts
 from queues.store.waiting import ReadyWatch
 from queues.wires import OperationRunner, Rules
 from scheduler.clockwatch import ClockStep
@@ -165,6 +166,7 @@ def _read_rules() -> Rules:
 _clock = SystemClock()
 _store = _Once(_open_store)
 _rules = _Once(_read_rules)
+_slots = _Once(lambda: SlotCounts(get_store(), _config().timer_max_delay_ms))
 _allowances = _Once(lambda: Allowances(Disk(), get_store().root / "postdate"))
 _watch = _Once(lambda: ReadyWatch(get_store(), get_store().bell, get_consuming(), get_clock()))
 _offsets = _Once(
@@ -210,6 +212,11 @@ def get_allowances() -> Allowances:
 def get_watch() -> ReadyWatch:
     """What wakes long polls."""
     return _watch.get()
+
+
+def get_slots() -> SlotCounts:
+    """How full the timer's slots are."""
+    return _slots.get()
 
 
 def get_rules() -> Rules:

@@ -13,6 +13,7 @@ from queues.codes import Code
 from queues.problems import Problem
 from queues.selectors.messages import get_message, require_visible
 from queues.services import changes
+from queues.services.congestion import Admission
 from queues.services.delays import resolve_delay
 from queues.store import MessageView
 
@@ -62,18 +63,22 @@ class OneMessageView(ApiView):
             Code.DELAY_LEVEL_UNKNOWN,
             Code.DELAY_OUT_OF_RANGE,
             Code.PAYLOAD_GONE,
+            Code.SLOT_CONGESTED,
             *_STORE_CODES,
         ),
     )
     def patch(self, call: Call, message_id: str) -> HttpResponse:
         due_ms = moved_to(call.body, call.now_ms)
         view = get_message(message_id, caller=call.caller)
+        version = expected_version(call.request, view)
+        if view.state in ("scheduled", "parked"):
+            Admission(call.now_ms).admit(due_ms, but_slot_of=view.due_ms)
         return _told(
             changes.move_message(
                 message_id=message_id,
                 due_ms=due_ms,
                 by=call.caller.by,
-                expected_version=expected_version(call.request, view),
+                expected_version=version,
             )
         )
 

@@ -25,9 +25,18 @@ from queues.moments import format_moment
 from queues.naming import check_idempotency_key
 from queues.problems import Problem
 from queues.selectors.control import TopicView
+from queues.services.congestion import Admission
 from queues.services.delays import AT_ONCE, resolve_delay
 from queues.services.quotas import use_messages
-from queues.services.sending import compose, key_of, once, place, place_once, reused
+from queues.services.sending import (
+    compose,
+    is_repeat,
+    key_of,
+    once,
+    place,
+    place_once,
+    reused,
+)
 from queues.services.topics import topic_for_send
 from queues.store import Once, Outgoing, Placed, Repeat
 
@@ -51,6 +60,7 @@ _CODES = (
     Code.QUEUE_CONFLICT,
     Code.IDEMPOTENCY_KEY_INVALID,
     Code.IDEMPOTENCY_KEY_REUSED,
+    Code.SLOT_CONGESTED,
     Code.STORE_FULL,
     Code.STORE_CLOSING,
     Code.STORE_FAILED,
@@ -58,6 +68,7 @@ _CODES = (
 
 
 _HEADER, _FIELD = "Idempotency-Key", "/idempotency_key"
+_HEADER_META = "HTTP_IDEMPOTENCY_KEY"
 _IDEMPOTENCY_KEY = {
     _HEADER: "Chosen by the client: a repeat within 24 h with the same key and payload stores "
     "nothing and is answered as the first was, with `Idempotency-Replayed: true`."
@@ -76,8 +87,11 @@ class SendView(ApiView):
         target = topic_for_send(topic)
         unique_id = wires.wiring().get_store().new_id(target.name, call.now_ms)
         message = _message(call.body, target, unique_id, call)
+        has_key = call.body.idempotency_key is not None or _HEADER_META in call.request.META
+        if not has_key:
+            Admission(call.now_ms).admit(message.due_ms)
         call.standings += use_messages(call.caller, 1, now_ms=call.now_ms)
-        if call.body.idempotency_key is not None or "HTTP_IDEMPOTENCY_KEY" in call.request.META:
+        if has_key:
             return _send_once(call, target, message)
         (placed,) = place([message])
         return answer(_tell(message, placed), status=201, headers=_headers(unique_id))
@@ -92,6 +106,8 @@ def _send_once(call: Call, topic: TopicView, message: Outgoing) -> HttpResponse:
     key, pointer = _key_of(call)
     check_idempotency_key(key, pointer)
     request = once(message=message, topic=topic, key=key, asked=_asked(call.body, message))
+    if not is_repeat(request):
+        Admission(call.now_ms).admit(message.due_ms)
     (sent,) = place_once([request])
     if not isinstance(sent, Repeat):
         return answer(_tell(message, sent), status=201, headers=_headers(message.unique_id))
@@ -103,7 +119,7 @@ def _send_once(call: Call, topic: TopicView, message: Outgoing) -> HttpResponse:
 
 def _key_of(call: Call) -> tuple[str, str]:
     """The key and where it was given; a header and a field must agree."""
-    field, header = call.body.idempotency_key, call.request.META.get("HTTP_IDEMPOTENCY_KEY")
+    field, header = call.body.idempotency_key, call.request.META.get(_HEADER_META)
     if header is None:
         return field, _FIELD
     if field is not None and field != header:
@@ -164,6 +180,7 @@ def _send_batch(
     results: list[BatchResult | None] = []
     good: list[Outgoing] = []
     keyed: dict[int, SendRequest] = {}
+    admission = Admission(call.now_ms)
     for index, (raw, unique_id) in enumerate(zip(raws, unique_ids, strict=True)):
         try:
             request = _decode_item(raw)
@@ -171,6 +188,8 @@ def _send_batch(
             if request.idempotency_key is not None:
                 check_idempotency_key(request.idempotency_key, _FIELD)
                 keyed[len(good)] = request
+            if not _is_repeat(request, message, topic):
+                admission.admit(message.due_ms)
             good.append(message)
             results.append(None)
         except Problem as problem:
@@ -179,6 +198,14 @@ def _send_batch(
         return _send_batch_once(results, good, keyed, topic)
     placed = zip(good, place(good), strict=True) if good else iter(())
     return [result if result is not None else _tell_item(*next(placed)) for result in results]
+
+
+def _is_repeat(request: SendRequest, message: Outgoing, topic: TopicView) -> bool:
+    """Whether an item of a batch was stored before, by its idempotency key."""
+    key = request.idempotency_key
+    return key is not None and is_repeat(
+        once(message=message, topic=topic, key=key, asked=_asked(request, message))
+    )
 
 
 def _send_batch_once(
@@ -284,4 +311,7 @@ def _refused(problem: Problem, index: int) -> BatchResult:
         code=problem.code.word,
         detail=problem.detail,
         pointer=f"/messages/{index}{problem.pointer or ''}",
+        nearest_free_at=problem.extra.get("nearest_free_at", UNSET),
+        nearest_free_at_ms=problem.extra.get("nearest_free_at_ms", UNSET),
+        retry_after_seconds=problem.retry_after_s or UNSET,
     )

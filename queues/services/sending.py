@@ -84,6 +84,11 @@ def place_once(messages: Sequence[Once]) -> list[Placed | Repeat]:
         raise Problem(Code.FIELD_INVALID, f"{illegal}", pointer="") from illegal
 
 
+def is_repeat(request: Once) -> bool:
+    """Whether its key was used before."""
+    return wires.wiring().get_store().once.is_repeat(request)
+
+
 def once(*, message: Outgoing, topic: TopicView, key: str | None, asked: bytes) -> Once:
     """The message with its idempotency key; `asked` is everything that a repeat has the same.
 

@@ -67,6 +67,10 @@ class OnceSender:
         self._settle_flush(end)
         return sent
 
+    def is_repeat(self, once: Once) -> bool:
+        """Whether a message's key was used before, as far as readers can see now."""
+        return self._find(once, self._parts.clock.now_ms(), 0) is not None
+
     def _send(self, messages: Sequence[Once]) -> tuple[list[Sent], int]:
         sent: dict[int, Sent] = {}
         first_of: dict[tuple[str, str], int] = {}

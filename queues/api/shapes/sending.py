@@ -127,6 +127,10 @@ class BatchResult(Struct, kw_only=True, gc=False):
     detail: str | UnsetType = UNSET
     #: Into the request's body.
     pointer: str | UnsetType = UNSET
+    #: Of a congested slot: the nearest time with room, and when the same delay has room.
+    nearest_free_at: str | UnsetType = UNSET
+    nearest_free_at_ms: int | UnsetType = UNSET
+    retry_after_seconds: int | UnsetType = UNSET
 
 
 class BatchAnswer(Struct):
