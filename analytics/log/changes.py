@@ -20,8 +20,8 @@ _FACTS: Final = {
     "C": "cancelled", "M": "moved", "P": "parked", "S": "restored", "A": "retried", "D": "dead",
 }  # fmt: skip
 _RETRY_TOPIC: Final = "RETRY_TOPIC"
-#: Where a reason may stand, in a property or a body of JSON.
-_REASONS: Final = ("PD_REASON", "PD_ERROR")
+#: JSON ``[[attempt, at_ms, reason, consumer], …]`` of a retry or dead letter.
+_FAILURES: Final = "PD_FAILURES"
 
 
 def fold_changes(block: Block, tally: Tally, due_at: Callable[[int], int | None]) -> None:
@@ -80,18 +80,19 @@ def origin_of(record: Record) -> str:
 
 def reason_of(record: Record) -> str:
     """Why it happened, if the record says so, shortened."""
-    for name in _REASONS:
-        if found := record.properties.get(name):
-            return _short(found)
-    return _short(_told(record).get("reason")) if "PD_EVENT" in record.properties else ""
+    properties = record.properties
+    if _FAILURES in properties:
+        failures = _json(properties[_FAILURES])
+        return _short(failures[-1][2]) if isinstance(failures, list) and failures else ""
+    told = _json(record.body) if "PD_EVENT" in properties else None
+    return _short(told.get("reason")) if isinstance(told, dict) else ""
 
 
-def _told(record: Record) -> dict[str, Any]:
+def _json(text: str | bytes) -> Any:
     try:
-        found = json.loads(record.body)
+        return json.loads(text)
     except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+        return None
 
 
 def _short(reason: object) -> str:

@@ -178,6 +178,8 @@ def _open_consuming() -> Consuming:
     consuming = Consuming(get_store(), _receipt_key())
     consuming.rule_of = find_rule
     get_store().keep_leased(consuming.leased_from)
+    if _config().trace_consumption:
+        consuming.tracer = get_store().traces
     return consuming
 
 

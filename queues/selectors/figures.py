@@ -36,6 +36,8 @@ _HELP = {
     "retried": "Failed attempts that are tried again.",
     "dead": "Messages that became dead letters.",
     "redriven": "Dead letters that were driven again.",
+    "traces": "Records of receives and acks, for reports.",
+    "traces_lost": "Records of receives and acks that could not be written.",
 }
 
 

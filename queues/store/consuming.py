@@ -12,7 +12,7 @@ of different queues do not wait for each other.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import repeat
+from itertools import compress, repeat
 from operator import add
 from pathlib import Path
 from typing import Literal, Protocol
@@ -40,6 +40,7 @@ from queues.store.retryrules import RetryRule
 from queues.store.settling import expire_leases, settle_acks
 from queues.store.standing import Standing, standing_of
 from queues.store.tagfilter import TagFilter
+from queues.store.tracing import Acked, Traces
 
 __all__ = ["Consuming", "Delivery", "Outlook", "QueueLag", "Received", "Subscription"]
 
@@ -67,6 +68,8 @@ class Consuming:
     def __init__(self, store: ConsumedStore, secret: bytes) -> None:
         self._store = store
         self._disk = store.disk
+        #: Leaves traces of receives and acks; None: none are left.
+        self.tracer: Traces | None = None
         self._receipts = Receipts(secret)
         self._ledgers = Ledgers(store.disk, store.root / "postdate" / "ledger", store.chains.mend)
         self._offsets = GroupOffsets(store.disk, store.root)
@@ -140,6 +143,8 @@ class Consuming:
             request.received.more |= not all(taken)
         if request.last_turn is not None:
             self._turns[group] = request.last_turn + 1
+        if self.tracer is not None and request.received.deliveries:
+            self.tracer.received(group, request.received.deliveries)
         return request.received
 
     def _take(self, stop: Stop, request: Request, wait_s: float) -> bool:
@@ -201,10 +206,17 @@ class Consuming:
         Raises `LedgerBusy` if a queue's ledger is held for long; what was settled stays settled.
         """
         outcomes: list[Outcome] = ["invalid"] * len(receipts)
+        settled_of: list[Acked] = []
         for shown in self._receipts.open(group, receipts):
             acked = self._ack(Place(group, shown.topic, shown.queue_id), shown, now_ms)
             for position, settled in zip(shown.positions, acked, strict=True):
                 outcomes[position] = "acked" if settled else "expired"
+            if any(acked):
+                offsets = list(compress(shown.offsets, acked))
+                attempts = list(map(attempt_of, compress(shown.bouts, acked)))
+                settled_of.append(Acked(shown.topic, shown.queue_id, offsets, attempts))
+        if self.tracer is not None and settled_of:
+            self.tracer.acked(group, settled_of)
         return outcomes
 
     def _ack(self, place: Place, shown: Shown, now_ms: int) -> list[bool]:

@@ -60,7 +60,7 @@ COUNTERS = (
     "renewed", "expired", "damaged", "repaired", "sends_refused", "bytes_written", "syncs",
     "lateness_ms_sum", "late_over_100ms", "clock_back", "clock_forward", "segments_removed",
     "dropped", "consumers_forgotten",
-    "retried", "dead", "redriven",
+    "retried", "dead", "redriven", "traces", "traces_lost",
 )  # fmt: skip
 _COUNTER_WORD = {name: _COUNTERS_AT + position for position, name in enumerate(COUNTERS)}
 

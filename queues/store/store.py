@@ -56,6 +56,7 @@ from queues.store.retention import Housekept, Retention
 from queues.store.schedule import ScheduleSlice
 from queues.store.sending import Sender
 from queues.store.settings import StoreSettings
+from queues.store.tracing import Traces
 
 _WAKE_WORDS = {"levels": Word.WAKE_LEVELS, "wheel": Word.WAKE_WHEEL}
 
@@ -127,6 +128,7 @@ class Store:
         self.lookup = Lookup(log, parts.index, parts.queues, parts.table_of, self._reader.visible)
         #: Sends messages with idempotency keys.
         self.once = OnceSender(parts, self._appender, self._encoder, self._flusher.settle)
+        self.traces = Traces(parts, self._appender, self._encoder, self._reader)
         self._changes = Changes(
             self._appender, self._encoder, self.lookup, log, parts.queues, self.clock,
             self._flusher.settle,

@@ -1,0 +1,139 @@
+"""Traces of receives and acks, from the API to the facts of a report."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from analytics.buckets import bucket_of
+from queues.store.errors import StoreFull
+from queues.store.names import JOURNAL_TOPIC
+from queues.store.traces import TRACE_QUEUE_ID
+from tests.http.conftest import Api
+from tests.support.folding import Facts, counts, fold, rows_of
+
+
+@pytest.fixture
+def traced(api: Api) -> Iterator[Api]:
+    consuming = api.wiring.consuming
+    consuming.tracer = api.wiring.store.traces
+    yield api
+    consuming.tracer = None
+
+
+def facts(api: Api) -> Facts:
+    api.wiring.store.flush()
+    return fold(api.wiring.store.root)[0]
+
+
+def traces(api: Api) -> int:
+    return api.wiring.store.queue_bounds(JOURNAL_TOPIC, TRACE_QUEUE_ID).max_offset
+
+
+def test_a_receive_and_an_ack_say_how_long_after_the_due_time_they_came(traced: Api) -> None:
+    traced.group()
+    traced.send(delay="10s")
+    traced.send(delay_level=1)
+    traced.wiring.clock.advance(10_000)
+    traced.hand_over_what_is_due()
+    traced.wiring.clock.advance(700)
+    received = traced.receive()
+    traced.wiring.clock.advance(5_000)
+    traced.post("groups/billing/ack", {"receipts": [one["receipt"] for one in received]})
+    told = facts(traced)
+    quarter_ms = traced.wiring.clock.now_ms() // 900_000 * 900_000
+    timed, level = (quarter_ms, "orders", "timed"), (quarter_ms, "orders", "level", 1)
+    assert rows_of(told, "received") == [
+        ((*level, "billing", 1), bucket_of(9_700), 1, 9_700, 9_700),
+        ((*timed, "billing", 1), bucket_of(700), 1, 700, 700),
+    ]
+    assert rows_of(told, "acked") == [
+        ((*level, "billing", 1), bucket_of(14_700), 1, 14_700, 14_700),
+        ((*timed, "billing", 1), bucket_of(5_700), 1, 5_700, 5_700),
+    ]
+    assert traces(traced) == 2
+
+
+def test_one_record_a_call_and_none_where_nothing_came(traced: Api) -> None:
+    traced.group()
+    assert traced.receive() == []
+    for _ in range(40):
+        traced.send()
+    received = [traced.receive(max_messages=10) for _ in range(4)]
+    assert traces(traced) == 4
+    receipts = [one["receipt"] for messages in received for one in messages]
+    assert len(receipts) == 40
+    traced.post("groups/billing/ack", {"receipts": [*receipts[::3], "rubbish"]})
+    traced.post("groups/billing/ack", {"receipts": ["rubbish"]})
+    assert traces(traced) == 5
+    assert (counts(facts(traced))["received"], counts(facts(traced))["acked"]) == (40, 14)
+
+
+def test_a_retried_message_is_told_apart_and_keeps_its_topic(traced: Api) -> None:
+    traced.group()
+    traced.send()
+    (message,) = traced.receive()
+    body = {"receipts": [message["receipt"]], "reason": "the card was refused", "delay": "30s"}
+    traced.post("groups/billing/retry", body)
+    traced.wiring.clock.advance(30_000)
+    traced.hand_over_what_is_due()
+    (again,) = traced.receive()
+    traced.post("groups/billing/dead-letter", {"receipts": [again["receipt"]], "reason": "twice"})
+    told = facts(traced)
+    received = rows_of(told, "received")
+    assert [(row[0][1], row[0][-2:]) for row in received] == [
+        ("orders", ("billing", 1)),
+        ("orders", ("billing", 2)),
+    ]
+    (retried,) = rows_of(told, "retried")
+    assert retried[0][1:] == ("orders", "billing", 1, "the card was refused")
+    assert retried[3] == 30_000
+    (dead,) = rows_of(told, "dead")
+    assert dead[0][1:3] == ("orders", "billing")
+    assert dead[0][-1] == "twice"
+    assert counts(told)["redelivered"] == 1
+
+
+def test_each_consumer_of_a_broadcasting_group_counts_for_the_group(traced: Api) -> None:
+    traced.group(mode="broadcasting")
+    traced.send()
+    for consumer in ("a", "b"):
+        assert len(traced.receive(consumer_id=consumer)) == 1
+    assert [row[0][-2] for row in rows_of(facts(traced), "received")] == ["billing"]
+    assert counts(facts(traced))["received"] == 2
+
+
+def test_a_trace_that_cannot_be_written_fails_no_call_and_is_counted(
+    traced: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traced.group()
+    traced.send()
+    appender = traced.wiring.store.traces._appender
+    real = type(appender).write
+
+    def write(self: object, batch: object, counter: str, **how: object) -> object:
+        if counter == "traces":
+            raise StoreFull
+        return real(self, batch, counter, **how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(appender), "write", write)
+    (message,) = traced.receive()
+    answer = traced.post("groups/billing/ack", {"receipts": [message["receipt"]]})
+    assert answer.json["results"][0]["outcome"] == "acked"
+    assert traced.wiring.store.counters()["traces_lost"] == 2
+    assert traces(traced) == 0
+
+
+def test_without_a_tracer_nothing_is_left(api: Api) -> None:
+    api.group()
+    api.send()
+    assert len(api.receive()) == 1
+    assert traces(api) == 0
+    assert "received" not in counts(facts(api))
+
+
+def test_sends_are_counted_without_traces(traced: Api) -> None:
+    traced.group()
+    traced.send()
+    traced.receive()
+    counted = traced.wiring.store.counters()
+    assert (counted["sent"], counted["traces"]) == (1, 1)
