@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-NAMES = ("store", "rest", "lateness", "idle", "memory", "forecast", "longpoll")
+NAMES = ("store", "rest", "lateness", "idle", "memory", "forecast", "longpoll", "console")
 
 
 def main() -> None:

@@ -113,7 +113,8 @@
       failures = 0;
       if (!isOn() || document.hidden) return;
       const fresh = document.createElement("div");
-      fresh.innerHTML = text;
+      const whole = text.includes('id="live"') ? new DOMParser().parseFromString(text, "text/html") : null;
+      fresh.innerHTML = whole ? whole.getElementById("live").innerHTML : text;
       settle(fresh);
       window.Idiomorph.morph(live, fresh, {
         morphStyle: "innerHTML",

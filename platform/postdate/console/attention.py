@@ -9,13 +9,15 @@ from django.urls import reverse
 from postdate.console.duebars import HOT_SECOND
 from queues import wires
 from queues.selectors.dueload import Counted
+from queues.selectors.operations import list_operations
 from queues.wires import LoopState
 
 #: What happened longer ago needs no attention any more.
 _RECENT = timedelta(days=1)
-_PARKED_SHOWN = 1_000
+_PARKED_SHOWN = 100
 _BEHIND_MS = 5_000
 _LOW_DISK_BYTES = 2 << 30
+_FAILED_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ def notices(
 ) -> list[Notice]:
     """Everything, worst first."""
     found = [*_disk(health, counters), *_loops(loops), *_parked(), *_clock(loops)]
-    found += _hot_seconds(seconds)
+    found += [*_failed(), *_hot_seconds(seconds)]
     return sorted(found, key=lambda notice: notice.tone != "bad")
 
 
@@ -98,6 +100,23 @@ def _clock(loops: list[LoopState]) -> list[Notice]:
     when = datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%H:%M:%S UTC")
     detail = f"{abs(step_ms or 0):,} ms {way} at {when}. Due times go by the wall clock."
     return [Notice("warn", "The wall clock was set", detail, reverse("loops"), "Loops")]
+
+
+def _failed() -> list[Notice]:
+    """Operations that failed within the day; reports are operations, too."""
+    oldest_ms = wires.wiring().get_clock().now_ms() - _RECENT.total_seconds() * 1000
+    failed = [
+        row
+        for row in list_operations(state="failed", limit=_FAILED_SHOWN)
+        if row.created_at.timestamp() * 1000 > oldest_ms
+    ]
+    found = []
+    for row in failed:
+        what = "A report" if row.kind.startswith("report.") else f"The operation {row.kind}"
+        why = row.error.get("detail", "") if isinstance(row.error, dict) else ""
+        address = reverse("operation", args=[row.id])
+        found.append(Notice("warn", f"{what} failed", why or "It says why.", address, "Look at it"))
+    return found
 
 
 def _hot_seconds(seconds: Counted) -> list[Notice]:

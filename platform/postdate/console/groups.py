@@ -10,7 +10,7 @@ from django.urls import reverse
 from postdate.console.actions import act, confirm
 from postdate.console.pages import Context, acting, page
 from queues.limits import RETRIES_MAX
-from queues.selectors.backlog import lag_of
+from queues.selectors.backlog import count_dead, count_retrying, lag_of
 from queues.selectors.control import GroupView, cache, get_group
 from queues.selectors.leases import list_leases
 from queues.services import groups
@@ -116,6 +116,8 @@ def group_page(request: HttpRequest, name: str) -> Context:
         "lags": lags,
         "held": held,
         "consumers": _consumers(held.leases),
+        "retrying": count_retrying(name),
+        "dead": count_dead(name),
         "why": why_nothing(group, lags, held.count),
     }
 

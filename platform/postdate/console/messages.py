@@ -19,7 +19,7 @@ from queues.api.telling import user_properties
 from queues.problems import Problem
 from queues.selectors.control import cache
 from queues.selectors.messages import get_message, is_message_id, lateness_ms
-from queues.selectors.standings import standings_of
+from queues.selectors.standings import GroupStanding, events_of, standings_of
 from queues.services import changes
 from queues.services.bodies import JSON, TEXT
 from queues.services.sending import compose, place
@@ -53,7 +53,6 @@ def messages_page(request: HttpRequest) -> Context | HttpResponseBase:
         "following": following,
         "is_later_page": bool(request.GET.get("page")),
         "topics": topic_names(),
-        "may_bulk": request.user.has_perm("queues.bulk_message"),
         "query": urlencode(query),
     }
 
@@ -74,7 +73,7 @@ def message_page(request: HttpRequest, message_id: str) -> Context:
         "may_see_body": may_see_body,
         "body": shown_body(view) if may_see_body else None,
         "properties": user_properties(view.record.properties) if may_see_body else {},
-        "standings": standings_of(view),
+        "standings": [_standing(one, view.id) for one in standings_of(view)],
         "actions": _actions(view) if request.user.has_perm(_CHANGE) else [],
         "is_due_later": view.state == "scheduled" and view.due_ms > now_ms,
     }
@@ -91,6 +90,17 @@ def parked_page(request: HttpRequest) -> Context:
         "parked": parked[:_PARKED_SHOWN],
         "more": len(parked) > _PARKED_SHOWN,
         "may_change": request.user.has_perm(_CHANGE),
+    }
+
+
+def _standing(one: GroupStanding, message_id: str) -> dict[str, Any]:
+    return {
+        "group": one.group,
+        "consumer_id": one.consumer_id,
+        "standing": one.standing,
+        "chain": one.chain,
+        "planned": one.planned,
+        "events": events_of(one, message_id),
     }
 
 

@@ -3,6 +3,8 @@
 from django.urls import path
 
 from postdate.console import (
+    bulk,
+    failures,
     forecast,
     groups,
     keys,
@@ -25,6 +27,8 @@ urlpatterns = [
     # Messages
     path("messages/", messages.messages_page, name="messages"),
     path("messages/send/", messages.send_page, name="send"),
+    path("messages/bulk/", bulk.bulk_page, name="bulk"),
+    path("forecast/spread/", bulk.spread_page, name="spread"),
     path("messages/<slug:message_id>/", messages.message_page, name="message"),
     path("messages/<slug:message_id>/cancel/", messages.cancel_page, name="message-cancel"),
     path("messages/<slug:message_id>/move/", messages.move_page, name="message-move"),
@@ -48,6 +52,23 @@ urlpatterns = [
     path("groups/<path:name>/pause/", groups.group_pause_page, name="group-pause"),
     path("groups/<path:name>/change/", groups.group_change_page, name="group-change"),
     path("groups/<path:name>/delete/", groups.group_delete_page, name="group-delete"),
+    path("groups/<path:name>/reset/", failures.group_reset_page, name="group-reset"),
+    path("groups/<path:name>/retries/", failures.retries_page, name="retries"),
+    path(
+        "groups/<path:name>/retries/<slug:message_id>/cancel/",
+        failures.retry_cancel_page,
+        name="retry-cancel",
+    ),
+    path(
+        "groups/<path:name>/retries/<slug:message_id>/now/",
+        failures.retry_now_page,
+        name="retry-now",
+    ),
+    path(
+        "groups/<path:name>/retries/<slug:message_id>/move/",
+        failures.retry_move_page,
+        name="retry-move",
+    ),
     path("groups/<path:name>/", groups.group_page, name="group"),
     # Work and traces
     path("operations/", work.operations_page, name="operations"),
