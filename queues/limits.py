@@ -54,6 +54,8 @@ CONTROL_CACHE_MS = 5000
 LAST_USED_PAUSE_MS = 60_000
 #: Messages that one filtered page reads at most before it says `count_at_least`.
 FILTER_READS_MAX = 10_000
+#: What a purge cancels before it answers; more takes an operation (a third of a second).
+PURGED_AT_ONCE_MAX = 1000
 #: Units that one scan of the schedule table takes at a time, to bound its memory.
 SCAN_UNITS = 1_000_000
 #: The least an API key of the operator's own has (API.md).

@@ -24,6 +24,7 @@ from queues.problems import Problem
 from queues.selectors.control import find_topic
 from queues.selectors.rules import find_rule
 from queues.services.bulkrunners import bulk_runners
+from queues.services.purging import purge_runners
 from queues.services.spreading import SpreadRunner
 from queues.store import Store, StoreSettings
 from queues.store.allowances import Allowances
@@ -232,7 +233,9 @@ def get_rules() -> Rules:
 
 def _make_runners() -> dict[str, OperationRunner]:
     """What carries operations out; a new kind of long work is one more line here."""
-    runners: tuple[OperationRunner, ...] = (*bulk_runners(), SpreadRunner(), LatenessRunner())
+    runners: tuple[OperationRunner, ...] = (
+        *bulk_runners(), *purge_runners(), SpreadRunner(), LatenessRunner(),
+    )  # fmt: skip
     return {runner.kind: runner for runner in runners}
 
 

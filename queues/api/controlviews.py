@@ -8,6 +8,7 @@ from django.http import HttpResponse
 
 from queues.api.answers import answer, no_content
 from queues.api.endpoint import CONSUME, INSPECT, MANAGE, Call, endpoint
+from queues.api.operationviews import accepted
 from queues.api.shapes.control import (
     Custom,
     Exponential,
@@ -26,6 +27,7 @@ from queues.api.shapes.control import (
     TopicRequest,
 )
 from queues.api.shapes.messages import NoFields, PageQuery
+from queues.api.shapes.operations import OperationAnswer
 from queues.api.tokens import make_token, page_size_of, read_token
 from queues.api.views import ApiView
 from queues.codes import Code
@@ -96,13 +98,13 @@ class OneTopicView(ApiView):
         "Delete a topic",
         scopes=(MANAGE,),
         query=PurgeQuery,
-        gives={204: None},
+        gives={202: OperationAnswer, 204: None},
         codes=(Code.TOPIC_NOT_FOUND, Code.NOT_EMPTY),
     )
     def delete(self, call: Call, topic: str) -> HttpResponse:
         call.caller.require_topic(topic)
-        topics.delete_topic(name=topic, purge=call.query.purge, by=call.caller.by)
-        return no_content()
+        operation = topics.delete_topic(name=topic, purge=call.query.purge, by=call.caller.by)
+        return no_content() if operation is None else accepted(operation)
 
 
 class GroupsView(ApiView):
@@ -161,13 +163,13 @@ class OneGroupView(ApiView):
         "Delete a group",
         scopes=(MANAGE,),
         query=PurgeQuery,
-        gives={204: None},
+        gives={202: OperationAnswer, 204: None},
         codes=(Code.GROUP_NOT_FOUND, Code.NOT_EMPTY),
     )
     def delete(self, call: Call, group: str) -> HttpResponse:
         call.caller.require_group(group)
-        groups.delete_group(name=group, purge=call.query.purge, by=call.caller.by)
-        return no_content()
+        operation = groups.delete_group(name=group, purge=call.query.purge, by=call.caller.by)
+        return no_content() if operation is None else accepted(operation)
 
 
 class PauseView(ApiView):

@@ -47,7 +47,7 @@ class _Pace:
         self._nothing.wait(min(max(time.monotonic() - self._began_s, 0.0005), 0.05))
 
 
-class _Run:
+class Run:
     """One run of one operation: portions of units, changed and counted."""
 
     def __init__(self, request: dict[str, Any], progress: Progress) -> None:
@@ -79,7 +79,7 @@ class _Run:
                 return
 
 
-class _BulkRunner:
+class BulkRunner:
     """What the four have in common."""
 
     verb = ""
@@ -95,7 +95,7 @@ class _BulkRunner:
 
     def run(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
         """Change every message that the plan means and that nobody changed since."""
-        run = _Run(request, progress)
+        run = Run(request, progress)
         before = self._count_own(run, request)
         run.looked = before
         change = self._change(run, request)
@@ -104,14 +104,14 @@ class _BulkRunner:
         return {"planned": request["count"], "changed": changed, "lost": run.lost}
 
     def _change(
-        self, run: _Run, request: dict[str, Any]
+        self, run: Run, request: dict[str, Any]
     ) -> Callable[[Sequence[HeldUnit]], set[int]]:
         raise NotImplementedError
 
-    def _count_own(self, run: _Run, request: dict[str, Any]) -> int:
+    def _count_own(self, run: Run, request: dict[str, Any]) -> int:
         return sum(map(len, self._own(run, request)))
 
-    def _own(self, run: _Run, request: dict[str, Any]) -> Iterator[list[HeldUnit]]:
+    def _own(self, run: Run, request: dict[str, Any]) -> Iterator[list[HeldUnit]]:
         """The records that this operation left, those of a former run as well."""
         topic = JOURNAL_TOPIC if self.journal else TIMER_TOPIC
         start = request["journal_from" if self.journal else "timer_from"]
@@ -135,13 +135,13 @@ def own_records(
         yield [unit for unit in loaded if mark in unit.record.raw[unit.record.property_at :]]
 
 
-class CancelRunner(_BulkRunner):
+class CancelRunner(BulkRunner):
     """Cancels."""
 
     verb, letter, journal = "cancel", "C", True
 
     def _change(
-        self, run: _Run, request: dict[str, Any]
+        self, run: Run, request: dict[str, Any]
     ) -> Callable[[Sequence[HeldUnit]], set[int]]:
         reason = request.get("reason")
         return lambda units: run.store.bulk.cancel(units, by=run.by, reason=reason)
@@ -151,7 +151,7 @@ class CancelRunner(_BulkRunner):
     ) -> dict[str, Any]:
         """Restore what it cancelled, where nobody did yet and the message is still there."""
         del result
-        run = _Run(request, progress)
+        run = Run(request, progress)
         by = f"{run.by}:undo"
         gone = 0
 
@@ -180,7 +180,7 @@ def _held_by(store: Store, cancel: HeldUnit) -> HeldUnit | None:
     return HeldUnit(queue, record.queue_offset, word, cancel.record.continues, record)
 
 
-def _restore(run: _Run, by: str) -> Callable[[Sequence[HeldUnit]], set[int]]:
+def _restore(run: Run, by: str) -> Callable[[Sequence[HeldUnit]], set[int]]:
     def restore(units: Sequence[HeldUnit]) -> set[int]:
         now_ms = run.clock.now_ms()
         messages = []
@@ -193,13 +193,13 @@ def _restore(run: _Run, by: str) -> Callable[[Sequence[HeldUnit]], set[int]]:
     return restore
 
 
-class RestoreRunner(_BulkRunner):
+class RestoreRunner(BulkRunner):
     """Restores cancelled messages."""
 
     verb, letter = "restore", "S"
 
     def _change(
-        self, run: _Run, request: dict[str, Any]
+        self, run: Run, request: dict[str, Any]
     ) -> Callable[[Sequence[HeldUnit]], set[int]]:
         del request
         return _restore(run, run.by)
@@ -209,7 +209,7 @@ class RestoreRunner(_BulkRunner):
     ) -> dict[str, Any]:
         """Cancel again what it restored and what still waits."""
         del result
-        run = _Run(request, progress)
+        run = Run(request, progress)
         by = f"{run.by}:undo"
         run.change(
             _still_waiting(run.store, self._own(run, request)), request["count"],
@@ -242,13 +242,13 @@ def _where_now(store: Store, unit: HeldUnit) -> HeldUnit | None:
     return None
 
 
-class _MovingRunner(_BulkRunner):
+class _MovingRunner(BulkRunner):
     """Moves to another time."""
 
     letter = "M"
 
     def _change(
-        self, run: _Run, request: dict[str, Any]
+        self, run: Run, request: dict[str, Any]
     ) -> Callable[[Sequence[HeldUnit]], set[int]]:
         target = Target(**request["to"])
         begun_ms: int = request["begun_ms"]
@@ -282,7 +282,7 @@ class RescheduleRunner(_MovingRunner):
     ) -> dict[str, Any]:
         """Move what it moved back to where it was, if it still waits where it was moved to."""
         del result
-        run = _Run(request, progress)
+        run = Run(request, progress)
         by = f"{run.by}:undo"
         gone = 0
 
@@ -306,7 +306,7 @@ class RescheduleRunner(_MovingRunner):
         changed = sum(map(len, own_records(run.store, TIMER_TOPIC, start, "M", by)))
         return {"changed": changed, "lost": run.lost, "gone": gone}
 
-    def _before(self, run: _Run, unit: HeldUnit) -> HeldUnit | None:
+    def _before(self, run: Run, unit: HeldUnit) -> HeldUnit | None:
         """The holding record from before the move; None if retention took it."""
         record = unit.record
         at = unit.at

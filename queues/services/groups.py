@@ -17,7 +17,7 @@ from queues.limits import (
     SUBSCRIPTIONS_MAX,
     TAGS_MAX,
 )
-from queues.models import Group
+from queues.models import Group, Operation
 from queues.naming import check_group_name, check_topic_name
 from queues.problems import Problem
 from queues.selectors import control
@@ -26,6 +26,7 @@ from queues.selectors.control import GroupView
 from queues.services.audit import now, record_change
 from queues.services.broadcasting import forget_members, names_of
 from queues.services.positions import Start, keep_positions, starts_of
+from queues.services.purging import purge_group
 from queues.services.retries import purge_chains
 from queues.store.consuming import Subscription
 from queues.store.names import RETRY_PREFIX
@@ -110,8 +111,11 @@ def reset_group(*, name: str, to: str | int, by: str) -> list[Start]:
     return starts
 
 
-def delete_group(*, name: str, purge: bool, by: str) -> None:
-    """Delete the group; what it has in flight is refused (`not_empty`) or given up."""
+def delete_group(*, name: str, purge: bool, by: str) -> Operation | None:
+    """Delete the group; what it has in flight is refused (`not_empty`) or given up.
+
+    Returns the operation that gives up, where that takes long.
+    """
     group = control.get_group(name)
     kept = kept_of(group)
     if kept.anything and not purge:
@@ -132,14 +136,20 @@ def delete_group(*, name: str, purge: bool, by: str) -> None:
             detail=asdict(kept),
             before=before,
         )
-    _give_up(name, by=by)
+    _forget(name)
+    return purge_group(name, by=by)
 
 
 def _give_up(name: str, *, by: str) -> None:
-    """Forget where the group, or each of its consumers, stands, and what it keeps."""
+    """Forget all of the group before this returns."""
+    _forget(name)
+    purge_chains(name, by=by)
+
+
+def _forget(name: str) -> None:
+    """Forget where the group, or each of its consumers, stands."""
     forget_members(name)
     _drop(name)
-    purge_chains(name, by=by)
 
 
 def _drop(name: str) -> None:

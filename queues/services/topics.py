@@ -8,12 +8,13 @@ from django.db import IntegrityError, transaction
 from queues import wires
 from queues.codes import Code
 from queues.limits import TOPIC_QUEUES_DEFAULT, TOPIC_QUEUES_MAX
-from queues.models import Topic
+from queues.models import Operation, Topic
 from queues.naming import check_topic_name
 from queues.problems import Problem
 from queues.selectors import control, scheduled
 from queues.selectors.control import TopicView
 from queues.services.audit import now, record_change
+from queues.services.purging import purge_topic
 from queues.store.hashes import java_hash
 
 #: Where the next message without a queue of its own goes; each process begins anew.
@@ -74,8 +75,11 @@ def choose_queue(topic: TopicView, *, queue: int | None, sharding_key: str | Non
     return next(_turns) % topic.queues
 
 
-def delete_topic(*, name: str, purge: bool, by: str) -> None:
-    """Delete the topic; what still waits for it is refused (`not_empty`) or cancelled."""
+def delete_topic(*, name: str, purge: bool, by: str) -> Operation | None:
+    """Delete the topic; what still waits for it is refused (`not_empty`) or cancelled.
+
+    Returns the operation that cancels, where that takes long.
+    """
     topic = control.get_topic(name)
     waiting = scheduled.count_waiting(topic.name)
     if waiting and not purge:
@@ -94,20 +98,12 @@ def delete_topic(*, name: str, purge: bool, by: str) -> None:
             before={"queues": topic.queues},
         )
     # Nothing can be sent to it any more; what was sent until now is found by the second look.
-    if purge:
-        cancel_waiting(name, by=by)
+    return purge_topic(name, by=by) if purge else None
 
 
-def cancel_waiting(topic: str, *, by: str) -> int:
-    """Cancel every message that waits for the topic, and count them."""
-    store = wires.wiring().get_store()
-    cancelled = 0
-    while waiting := scheduled.waiting_ids(topic):
-        outcomes = [store.cancel(one, by=by, reason="topic purged").outcome for one in waiting]
-        cancelled += outcomes.count("cancelled")
-        if "cancelled" not in outcomes:
-            break  # All were handed over or parked meanwhile.
-    return cancelled
+def cancel_waiting(topic: str, *, by: str) -> Operation | None:
+    """Cancel every message that waits for the topic: at once, or by the operation returned."""
+    return purge_topic(topic, by=by)
 
 
 def _create(name: str, queues: int, *, by: str) -> None:
