@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PYTHONPATH := .:platform
 
-.PHONY: help up test check demo crash interop browser screenshots bench lint lock
+.PHONY: help up test check demo crash interop simulate browser screenshots bench lint lock
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ browser: $(VENV)/.installed-dev ## Every page and action of the console in a rea
 
 screenshots: $(VENV)/.installed-dev ## A picture of every page, wide and narrow, light and dark, in var/screenshots
 	@$(BIN)/python -m tests.support.screenshots $(ARGS)
+
+simulate: $(VENV)/.installed-dev ## Play seeded worlds for 90 s against a model; SEED=n plays one again
+	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 lint: $(VENV)/.installed-dev $(VENV)/.installed-analytics ## Format, lint, types, import contracts, dependencies, migrations
 	$(BIN)/ruff format --check .

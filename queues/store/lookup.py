@@ -218,6 +218,11 @@ class Lookup:
         self, records: list[tuple[int, Parsed]], newest: tuple[int, Parsed]
     ) -> MessageView | None:
         newest, word, settler = self.followed(newest)
+        if not word:
+            # A restore or move that readers may not see yet: it is cancelled or parked until then.
+            away = [one for one in records if one[1].letter in "CP"]
+            away = [one for one in away if one[1].continues == newest[0]]
+            word, settler = away[-1] if away else (0, None)
         found = dict([*records, newest])
         if settler is not None:
             found[word] = settler

@@ -149,8 +149,7 @@ class Recovery:
         disk.remove_matching(self._root, f"*{UNFINISHED}", sparing=leases)
         if distrusted:
             self._control.set(Word.QUEUE_COUNT, 0)
-        else:
-            self._see_to_queue_table(disk)
+        self._see_to_queue_table(disk)
         parts = self._parts_of()
         if distrusted:
             self._recut(parts)
@@ -164,6 +163,8 @@ class Recovery:
         """Do not read queues from a table that is missing or too short for them."""
         path, control = self._root / "postdate" / "queues", self._control
         size = disk.size(path) if disk.exists(path) else 0
+        if not size:  # Power was lost while it was made.
+            disk.unlink(path)
         if control.words[Word.QUEUE_COUNT] * ENTRY_BYTES > size:
             control.set(Word.DERIVED, 0)
             control.set(Word.QUEUE_COUNT, 0)

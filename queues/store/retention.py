@@ -107,6 +107,8 @@ class Retention:
                 due_ms, _ = table.due(unit)
                 if settled == 0 and due_ms <= now_ms + RENEW_BEFORE_MS:
                     continue
+                if settled and not self._are_parked(np.array([settled]))[0]:
+                    continue  # Handed over or cancelled since the list was made.
                 renewed += self._renew_one(queue, unit, settled, now_ms)
         return renewed
 

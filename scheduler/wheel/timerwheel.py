@@ -127,11 +127,17 @@ class TimerWheel:
         return self._next_unread_ms
 
     def _find_unread(self, from_ms: int) -> int | None:
-        start = from_ms // self.geometry.precision_ms % self.geometry.slots_total
+        precision_ms, total = self.geometry.precision_ms, self.geometry.slots_total
+        start = from_ms // precision_ms % total
         for begin, part in ((start, self._unread[start:]), (0, self._unread[:start])):
             if len(part) and part[found := int(part.argmax())]:
-                return int(self._slots["time"][begin + found]) * self.geometry.precision_ms
+                found_ms = int(self._slots["time"][begin + found]) * precision_ms
+                # A new holder's hand may be behind by a lap: then a nearer slot may come later.
+                return found_ms if found_ms < from_ms + total * precision_ms else self._oldest()
         return None
+
+    def _oldest(self) -> int:
+        return int(self._slots["time"][self._unread].min()) * self.geometry.precision_ms
 
     def sync(self) -> None:
         """Return after the slots are on the device."""

@@ -63,7 +63,9 @@ class Disk:
     def create_whole(self, path: Path, size_bytes: int) -> None:
         """Make a zero-filled file with real blocks that appears under its name when it is whole."""
         self.make_dirs(path.parent)
-        temporary = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}{UNFINISHED}")
+        temporary = path.with_name(
+            f"{path.name}.{self.process_id()}.{threading.get_ident()}{UNFINISHED}"
+        )
         file = self.open(temporary, create=True)
         try:
             file.allocate(0, size_bytes)
@@ -163,7 +165,9 @@ class Disk:
 
     def replace(self, path: Path, data: bytes) -> None:
         """Replace a small file atomically: temporary file, sync, rename, sync of the directory."""
-        temporary = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}{UNFINISHED}")
+        temporary = path.with_name(
+            f"{path.name}.{self.process_id()}.{threading.get_ident()}{UNFINISHED}"
+        )
         file = self.open(temporary, create=True)
         try:
             file.truncate(0)

@@ -1,0 +1,91 @@
+"""`make simulate`: play many seeded worlds, or one again.
+
+A seed that fails is printed with the line that plays it again. Chance in Python's own hashes is
+switched off, so that a seed means the same in every run.
+"""
+
+import argparse
+import logging
+import os
+import sys
+import time
+import traceback
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+
+from tests.simulation.world import ENGINES, play
+
+#: Seeds that a worker plays before it says how it went.
+_CHUNK = 10
+
+
+def main() -> None:
+    """Exit code 0 when every world kept its promises, 1 otherwise."""
+    parser = argparse.ArgumentParser(prog="make simulate", description=__doc__)
+    parser.add_argument("--seed", type=int, help="play this one again, and show the fault")
+    parser.add_argument("--first", type=int, default=0, help="the first seed of the range")
+    parser.add_argument("--count", type=int, default=1_000_000, help="at most so many seeds")
+    parser.add_argument("--seconds", type=float, default=90, help="begin no more seeds after this")
+    parser.add_argument("--steps", type=int, help="turns a world lives; chosen by the seed if not")
+    parser.add_argument("--engine", choices=ENGINES, help="chosen by the seed if not")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    options = parser.parse_args()
+    _without_chance_in_hashes()
+    logging.disable(logging.CRITICAL)  # What the store says of crashes would fill the screen.
+    if options.seed is not None:
+        world = play(options.seed, steps=options.steps, engine=options.engine)
+        print(f"seed {options.seed} ({world.engine}): {dict(world.tally)}, {world.history.counts}")
+        return
+    sys.exit(1 if _play_many(options) else 0)
+
+
+def _without_chance_in_hashes() -> None:
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        arguments = [sys.executable, "-m", "tests.simulation", *sys.argv[1:]]
+        os.execve(sys.executable, arguments, {**os.environ, "PYTHONHASHSEED": "0"})  # noqa: S606 (itself)
+
+
+def _play_many(options: argparse.Namespace) -> int:
+    began, played, failed, tally = time.monotonic(), 0, 0, Counter[str]()
+    last = options.first + options.count
+    chunks = iter(range(options.first, last, _CHUNK))
+    with ProcessPoolExecutor(options.jobs) as pool:
+        running = [
+            pool.submit(_chunk, start, min(start + _CHUNK, last), options.steps, options.engine)
+            for start, _ in zip(chunks, range(2 * options.jobs), strict=False)
+        ]
+        while running:
+            faults, befell, count = running.pop(0).result()
+            played, failed = played + count, failed + len(faults)
+            tally.update(befell)
+            for seed, text in faults:
+                print(f"FAILED: make simulate SEED={seed}\n{text}", flush=True)
+            start = next(chunks, None)
+            if start is not None and time.monotonic() - began < options.seconds:
+                stop = min(start + _CHUNK, last)
+                running.append(pool.submit(_chunk, start, stop, options.steps, options.engine))
+    took_s = time.monotonic() - began
+    print(f"{played} seeds from {options.first} on in {took_s:.0f} s, {failed} failed")
+    print(", ".join(f"{name}: {count:,}" for name, count in sorted(tally.items())))
+    return failed
+
+
+def _chunk(
+    start: int, stop: int, steps: int | None, engine: str | None
+) -> tuple[list[tuple[int, str]], Counter[str], int]:
+    """Play a few seeds; those that failed with their traces, and what befell the worlds."""
+    faults, tally = [], Counter[str]()
+    for seed in range(start, stop):
+        try:
+            world = play(seed, steps=steps, engine=engine)
+        except Exception:  # noqa: BLE001 (whatever it is, it is a fault of this seed)
+            faults.append((seed, traceback.format_exc(limit=-4)))
+        else:
+            tally.update(world.tally)
+            tally["messages"] += len(world.history.messages)
+            tally["answers"] += len(world.asked)
+    return faults, tally, stop - start
+
+
+if __name__ == "__main__":
+    main()
