@@ -10,7 +10,17 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-NAMES = ("store", "rest", "lateness", "idle", "memory", "forecast", "longpoll", "console")
+NAMES = (
+    "store",
+    "rest",
+    "lateness",
+    "idle",
+    "memory",
+    "forecast",
+    "longpoll",
+    "console",
+    "consume",
+)
 
 
 def main() -> None:

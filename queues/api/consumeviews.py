@@ -6,8 +6,8 @@ from django.http import HttpResponse
 from msgspec import UNSET
 
 from queues.api.answers import answer
-from queues.api.bodyform import show_body
 from queues.api.endpoint import CONSUME, INSPECT, Call, endpoint
+from queues.api.handed import tell_deliveries
 from queues.api.shapes.consuming import (
     AckAnswer,
     AckResult,
@@ -16,10 +16,9 @@ from queues.api.shapes.consuming import (
     QueueLagAnswer,
     ReceiptsRequest,
     ReceiveAnswer,
-    ReceivedMessage,
     ReceiveRequest,
 )
-from queues.api.telling import moment_or_none, user_properties
+from queues.api.telling import moment_or_none
 from queues.api.views import ApiView
 from queues.codes import Code
 from queues.limits import (
@@ -32,15 +31,10 @@ from queues.limits import (
     RECEIVE_MESSAGES_MAX,
     RECEIVE_WAIT_S_MAX,
 )
-from queues.moments import format_moment
 from queues.problems import Problem
 from queues.selectors import control
 from queues.selectors.backlog import count_dead, count_retrying, lag_of
-from queues.selectors.messages import promised_ms
 from queues.services.receiving import acknowledge, receive
-from queues.store.chaintail import tail_of
-from queues.store.consuming import Delivery
-from queues.store.record import decode_record
 
 _CODES = (Code.GROUP_NOT_FOUND, Code.OUT_OF_BOUNDS)
 
@@ -74,7 +68,7 @@ class ReceiveView(ApiView):
         )
         return answer(
             ReceiveAnswer(
-                messages=[_tell(delivery) for delivery in polled.deliveries],
+                messages=tell_deliveries(polled.deliveries),
                 paused=polled.paused or UNSET,
                 full=[FullQueue(*queue) for queue in polled.full] or UNSET,
             )
@@ -168,36 +162,3 @@ def _check_consumer_id(consumer_id: str | None) -> None:
     ):
         detail = f"1 to {CONSUMER_ID_CHARACTERS_MAX} printable characters."
         raise Problem(Code.OUT_OF_BOUNDS, detail, pointer="/consumer_id")
-
-
-def _tell(delivery: Delivery) -> ReceivedMessage:
-    # Its checksums were looked at when it was read.
-    record = decode_record(delivery.record, verify=False)
-    body, encoding = show_body(record.decoded_body(), record.flag)
-    due_ms = promised_ms(record)
-    tail = tail_of(record.properties)
-    return ReceivedMessage(
-        id=record.unique_id or "",
-        topic=delivery.topic if tail is None else tail.topic,
-        queue=delivery.queue_id if tail is None else tail.queue_id,
-        body=body,
-        encoding=encoding,
-        tag=record.tag,
-        keys=list(record.keys),
-        properties=user_properties(record.properties),
-        attempt=delivery.attempt,
-        receipt=delivery.receipt,
-        due_at=moment_or_none(due_ms),
-        due_at_ms=due_ms,
-        delivered_at=format_moment(record.store_ms),
-        delivered_at_ms=record.store_ms,
-        lateness_ms=_lateness_ms(record.properties.get("PD_KIND", ""), due_ms, record.store_ms),
-        lease_expires_at=format_moment(delivery.lease_expires_ms),
-        lease_expires_at_ms=delivery.lease_expires_ms,
-    )
-
-
-def _lateness_ms(kind: str, due_ms: int | None, delivered_ms: int) -> int | None:
-    if kind.startswith("I"):
-        return 0
-    return None if due_ms is None else delivered_ms - due_ms

@@ -37,12 +37,21 @@ class ReceivedMessage(Struct, frozen=True, kw_only=True):
         return read_bytes(self.body, self.encoding)
 
 
+class FullQueue(Struct, frozen=True, kw_only=True):
+    """A queue that has as many leases as it may."""
+
+    topic: str
+    queue: int
+
+
 class Received(Struct, frozen=True, kw_only=True):
     """What was ready."""
 
     messages: list[ReceivedMessage]
     #: The group is paused.
     paused: bool = False
+    #: Queues that hand out nothing because they have as many leases as they may.
+    full: list[FullQueue] = field(default_factory=list)
 
 
 class ReceiptResult(Struct, frozen=True, kw_only=True):
