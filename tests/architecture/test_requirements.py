@@ -58,3 +58,10 @@ def test_every_dependency_has_its_reason_in_contributing() -> None:
     told = (ROOT / "CONTRIBUTING.md").read_text()
     asked = set().union(*(names(ROOT / f"{name}.in") for name in LOCKS))
     assert {name for name in asked if not re.search(rf"\b{re.escape(name)}\b", told)} == set()
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_every_line_of_a_lock_is_one_that_the_installer_knows(name: str) -> None:
+    known = re.compile(r"#|    (--hash=sha256:|# )|[a-z0-9._-]+(\[[a-z0-9,._-]+\])?==|$")
+    lines = (ROOT / f"{name}.txt").read_text().splitlines()
+    assert [line for line in lines if not known.match(line)] == []
