@@ -99,8 +99,8 @@ _REQUESTS: dict[str, Any] = {
 }
 #: Fields that are there in some answers alone.
 _SELDOM = frozenset({
-    "code", "pointer", "count_at_least", "encoding", "parked_reason", "paused", "undoes",
-    "undone_by", "idempotency_replayed",
+    "code", "pointer", "count_at_least", "encoding", "parked_reason", "payload_gone", "paused",
+    "undoes", "undone_by", "idempotency_replayed",
 })  # fmt: skip
 #: A shape within a shape within a shape …: further down nothing is shown.
 _DEPTH_MAX = 6

@@ -57,7 +57,9 @@ class Run:
         self.by = f"operation:{self.plan_id}"
         self.progress = progress
         self._pace = _Pace()
-        self.looked = 0
+        #: Messages looked at, and of those changed: by former runs of the operation as well.
+        self.looked = self.changed = 0
+        #: What someone else settled in the moment.
         self.lost = 0
 
     def change(
@@ -71,9 +73,11 @@ class Run:
                     return
                 some = portion[first : first + BULK_RECORDS_MAX]
                 self._pace.begin()
-                self.lost += len(change(some))
+                lost = len(change(some))
                 self._pace.rest()
+                self.lost += lost
                 self.looked += len(some)
+                self.changed += len(some) - lost
                 self.progress.report(min(self.looked, total), total)
             if self.progress.aborted:
                 return
@@ -96,26 +100,25 @@ class BulkRunner:
     def run(self, request: dict[str, Any], progress: Progress) -> dict[str, Any]:
         """Change every message that the plan means and that nobody changed since."""
         run = Run(request, progress)
-        before = self._count_own(run, request)
-        run.looked = before
+        run.looked = run.changed = _total(self._own(run, request))
         change = self._change(run, request)
         run.change(matches(Selection.from_json(request["selection"])), request["count"], change)
-        changed = self._count_own(run, request)
-        return {"planned": request["count"], "changed": changed, "lost": run.lost}
+        return {"planned": request["count"], "changed": run.changed, "lost": run.lost}
 
     def _change(
         self, run: Run, request: dict[str, Any]
     ) -> Callable[[Sequence[HeldUnit]], set[int]]:
         raise NotImplementedError
 
-    def _count_own(self, run: Run, request: dict[str, Any]) -> int:
-        return sum(map(len, self._own(run, request)))
-
     def _own(self, run: Run, request: dict[str, Any]) -> Iterator[list[HeldUnit]]:
         """The records that this operation left, those of a former run as well."""
         topic = JOURNAL_TOPIC if self.journal else TIMER_TOPIC
         start = request["journal_from" if self.journal else "timer_from"]
         return own_records(run.store, topic, start, self.letter, run.by)
+
+
+def _total(portions: Iterator[list[HeldUnit]]) -> int:
+    return sum(map(len, portions))
 
 
 def own_records(
@@ -162,11 +165,10 @@ class CancelRunner(BulkRunner):
                 gone += found.count(None)
                 yield [unit for unit in found if unit is not None and unit.word]
 
-        restored = _restore(run, by)
-        run.change(cancelled(), request["count"], restored)
         start = request["timer_from"]
-        changed = sum(map(len, own_records(run.store, TIMER_TOPIC, start, "S", by)))
-        return {"changed": changed, "lost": run.lost, "gone": gone}
+        run.changed = _total(own_records(run.store, TIMER_TOPIC, start, "S", by))
+        run.change(cancelled(), request["count"], _restore(run, by))
+        return {"changed": run.changed, "lost": run.lost, "gone": gone}
 
 
 def _held_by(store: Store, cancel: HeldUnit) -> HeldUnit | None:
@@ -211,13 +213,13 @@ class RestoreRunner(BulkRunner):
         del result
         run = Run(request, progress)
         by = f"{run.by}:undo"
+        start = request["journal_from"]
+        run.changed = _total(own_records(run.store, JOURNAL_TOPIC, start, "C", by))
         run.change(
             _still_waiting(run.store, self._own(run, request)), request["count"],
             lambda units: run.store.bulk.cancel(units, by=by, reason="the restore was undone"),
         )  # fmt: skip
-        start = request["journal_from"]
-        changed = sum(map(len, own_records(run.store, JOURNAL_TOPIC, start, "C", by)))
-        return {"changed": changed, "lost": run.lost}
+        return {"changed": run.changed, "lost": run.lost}
 
 
 def _still_waiting(store: Store, own: Iterator[list[HeldUnit]]) -> Iterator[list[HeldUnit]]:
@@ -288,23 +290,24 @@ class RescheduleRunner(_MovingRunner):
 
         def move_back(units: Sequence[HeldUnit]) -> set[int]:
             nonlocal gone
-            messages = []
+            messages, without = [], set[int]()
             for unit in units:
                 before = self._before(run, unit)
                 if before is None:
-                    gone += 1
+                    without.add(unit.unit)
                     continue
                 held = take_apart(before.record.raw)
                 due_ms = max(held.due_ms, run.clock.now_ms())
                 version = unit.record.version + 1
                 messages.append(Rehold(unit, held, due_ms, version, held.kind))
-            return run.store.bulk.hold_again(messages, b"M", by=by, counter="moved")
+            gone += len(without)
+            return without | run.store.bulk.hold_again(messages, b"M", by=by, counter="moved")
 
+        start = request["timer_from"]
+        run.changed = _total(own_records(run.store, TIMER_TOPIC, start, "M", by))
         own = _still_waiting(run.store, self._own(run, request))
         run.change(own, request["count"], move_back)
-        start = request["timer_from"]
-        changed = sum(map(len, own_records(run.store, TIMER_TOPIC, start, "M", by)))
-        return {"changed": changed, "lost": run.lost, "gone": gone}
+        return {"changed": run.changed, "lost": run.lost - gone, "gone": gone}
 
     def _before(self, run: Run, unit: HeldUnit) -> HeldUnit | None:
         """The holding record from before the move; None if retention took it."""
