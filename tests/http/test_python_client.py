@@ -235,8 +235,8 @@ def missing_in(document: dict[str, Any], shape: Any, schema: dict[str, Any]) -> 
         return []
     found = []
     for field in msgspec.structs.fields(shape):
-        if field.name in schema["properties"]:
-            found += missing_in(document, field.type, schema["properties"][field.name])
+        if field.encode_name in schema["properties"]:
+            found += missing_in(document, field.type, schema["properties"][field.encode_name])
         elif field.required:
             found.append(f"{shape.__name__}.{field.name}")
     return found

@@ -59,7 +59,14 @@ def list_(
         show_json(page)
         return
     rows = [
-        [one.id, one.topic, one.died_at, one.failures, short(one.reason or "-"), one.redriven_at]
+        [
+            one.id,
+            one.topic,
+            one.died_at,
+            one.failure_count,
+            short(one.reason or "-"),
+            one.redriven_at,
+        ]
         for one in page.items
     ]
     columns = ["id", "topic", "died", "#failures", "reason", "redriven"]
@@ -80,7 +87,7 @@ def show(context: typer.Context, group: str, message_id: str, as_json: Json = Fa
             ("id", letter.id),
             ("topic", letter.topic),
             ("died", letter.died_at),
-            ("failures", letter.failures),
+            ("failures", letter.failure_count),
             ("reason", letter.reason),
             ("redriven", letter.redriven_at),
             ("tag", letter.tag),
@@ -89,8 +96,13 @@ def show(context: typer.Context, group: str, message_id: str, as_json: Json = Fa
             ("body", short(tell(letter.body), characters=2000)),
         ]
     )
-    if letter.reasons:
-        show_facts(("", one) for one in letter.reasons)
+    console.print()
+    tried = [[one.attempt, one.at, one.consumer_id, one.reason] for one in letter.failures]
+    show_table(["#attempt", "failed", "consumer", "reason"], tried, empty="")
+    if letter.lineage:
+        console.print()
+        died = [[one.died_at, one.attempts, one.reason, one.redriven_at] for one in letter.lineage]
+        show_table(["died before", "#attempts", "reason", "redriven"], died, empty="")
 
 
 @app.command()
@@ -112,10 +124,7 @@ def redrive(
     as_json: Json = False,
 ) -> None:
     """Have the group try dead letters again: by id, by filter, or all of them."""
-    filters = {"topic": topic, "key": key, "reason": reason}
-    filter_ = {name: value for name, value in filters.items() if value is not None} or None
-    if sum((bool(message_ids), everything, filter_ is not None)) != 1:
-        raise ValueError("Give ids, or --all, or a filter.")
+    filter_ = _chosen(message_ids, topic, key, reason, everything=everything)
     with connect(context) as client:
         done = client.group(group).dead_letters.redrive(
             message_ids or None,
@@ -171,7 +180,7 @@ def export(
     rows = csv.writer(sys.stdout)
     with connect(context) as client:
         if format_ == "csv":
-            rows.writerow(["id", "topic", "died_at", "failures", "reason", "tag", "keys"])
+            rows.writerow([*_CSV, "keys"])
         found = client.group(group).dead_letters.iterate(topic=topic, key=key, reason=reason)
         for one in found:
             if format_ == "csv":
@@ -181,14 +190,59 @@ def export(
                 show_line(one)
 
 
-_CSV = ("id", "topic", "died_at", "failures", "reason", "tag")
+_CSV = ("id", "topic", "died_at", "failure_count", "reason", "tag")
 
 
 @app.command()
 @command
-def discard(context: typer.Context, group: str, message_ids: list[str]) -> None:
-    """Discard dead letters for good."""
+def reasons(
+    context: typer.Context, group: str, topic: Topic = None, key: Key = None, as_json: Json = False
+) -> None:
+    """Count a group's dead letters by what they died of."""
     with connect(context) as client:
-        for message_id in message_ids:
-            client.group(group).dead_letters.delete(message_id)
-            console.print(f"{message_id} discarded", highlight=False)
+        found = client.group(group).dead_letters.reasons(topic=topic, key=key)
+    if as_json:
+        show_json(found)
+        return
+    rows = [[one.count, one.last_died_at, one.reason, one.sample_id] for one in found.items]
+    columns = ["#count", "last died", "reason", "id"]
+    show_table(columns, rows, empty="There are no dead letters.")
+
+
+@app.command()
+@command
+def discard(
+    context: typer.Context,
+    group: str,
+    message_ids: Annotated[list[str] | None, typer.Argument(help="Which ones.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    topic: Topic = None,
+    key: Key = None,
+    reason: Reason = None,
+) -> None:
+    """Discard dead letters for good: by id, by filter, or all of them."""
+    filter_ = _chosen(message_ids, topic, key, reason, everything=everything)
+    with connect(context) as client:
+        done = client.group(group).dead_letters.purge(
+            message_ids or None, filter_=filter_, everything=everything
+        )
+        if done.id is not None:
+            console.print(tell(wait_for(client, done.id, "Discarding").result))
+        else:
+            console.print(f"{done.discarded or 0:,} are discarded.", highlight=False)
+
+
+def _chosen(
+    ids: list[str] | None,
+    topic: str | None,
+    key: str | None,
+    reason: str | None,
+    *,
+    everything: bool,
+) -> dict[str, str] | None:
+    """The filter, if there is one; exactly one way of choosing is given."""
+    filters = {"topic": topic, "key": key, "reason": reason}
+    filter_ = {name: value for name, value in filters.items() if value is not None} or None
+    if sum((bool(ids), everything, filter_ is not None)) != 1:
+        raise ValueError("Give ids, or --all, or a filter.")
+    return filter_

@@ -11,11 +11,12 @@ from postdate.client.shapes.consuming import (
     DeadLetter,
     DeadLetterPage,
     Outcome,
+    Purged,
+    ReasonPage,
     Redrive,
     Retry,
     RetryPage,
 )
-from postdate.client.shapes.groups import Settled
 from postdate.client.writing import Duration, Moment, delay_fields, write_moment
 
 _retries = msgspec.json.Decoder(RetryPage)
@@ -24,8 +25,8 @@ _outcome = msgspec.json.Decoder(Outcome)
 _letters = msgspec.json.Decoder(DeadLetterPage)
 _letter = msgspec.json.Decoder(DeadLetter)
 _redrive = msgspec.json.Decoder(Redrive)
-_settled: msgspec.json.Decoder[Settled | None] = msgspec.json.Decoder(Settled | None)
-_discarded: msgspec.json.Decoder[Outcome | None] = msgspec.json.Decoder(Outcome | None)
+_reasons = msgspec.json.Decoder(ReasonPage)
+_purged = msgspec.json.Decoder(Purged)
 
 
 class AsyncRetries:
@@ -154,15 +155,43 @@ class AsyncDeadLetters:
         call = Call(method="POST", path=path, decoder=_redrive, body=body)
         return await self._transport.run(call)
 
-    async def delete(self, message_id: str) -> Outcome | None:
-        """Discard it."""
-        path = path_of("groups", self._group, "dead-letters", message_id)
-        call = Call(method="DELETE", path=path, decoder=_discarded)
+    async def reasons(
+        self,
+        *,
+        topic: str | None = None,
+        key: str | None = None,
+        died_after: Moment | None = None,
+        died_before: Moment | None = None,
+    ) -> ReasonPage:
+        """What they died of, the most frequent first."""
+        query = {
+            "topic": topic,
+            "key": key,
+            "died_after": None if died_after is None else write_moment(died_after),
+            "died_before": None if died_before is None else write_moment(died_before),
+        }
+        path = path_of("groups", self._group, "dead-letters", "reasons")
+        call = Call(method="GET", path=path, decoder=_reasons, query=query)
         return await self._transport.run(call)
 
-    async def purge(self, filter_: dict[str, Any] | None = None) -> Settled | None:
-        """Discard all, or those that the filter finds."""
+    async def discard(self, message_id: str, *, reason: str | None = None) -> Outcome:
+        """Give it up for good."""
+        path = path_of("groups", self._group, "dead-letters", message_id)
+        query = {"reason": reason}
+        call = Call(method="DELETE", path=path, decoder=_outcome, query=query)
+        return await self._transport.run(call)
+
+    async def purge(
+        self,
+        ids: Sequence[str] | None = None,
+        *,
+        filter_: dict[str, Any] | None = None,
+        everything: bool = False,
+    ) -> Purged:
+        """Give many up for good: by id, by filter, or all of them."""
+        body = without_none(
+            ids=None if ids is None else [*ids], filter=filter_, all=everything or None
+        )
         path = path_of("groups", self._group, "dead-letters", "purge")
-        body = without_none(filter=filter_)
-        call = Call(method="POST", path=path, decoder=_settled, body=body)
+        call = Call(method="POST", path=path, decoder=_purged, body=body)
         return await self._transport.run(call)

@@ -132,10 +132,11 @@ class Lag(Struct, frozen=True, kw_only=True):
 class Failure(Struct, frozen=True, kw_only=True):
     """One attempt that failed."""
 
-    attempt: int | None = None
+    attempt: int
+    at: datetime
+    at_ms: int
     reason: str | None = None
-    at: datetime | None = None
-    at_ms: int | None = None
+    consumer_id: str | None = None
 
 
 class Retry(Struct, frozen=True, kw_only=True):
@@ -176,24 +177,45 @@ class RetryPage(Struct, frozen=True, kw_only=True):
     count_at_least: int | None = None
 
 
+class Death(Struct, frozen=True, kw_only=True):
+    """An earlier death of a message that was redriven."""
+
+    died_at: datetime
+    died_at_ms: int
+    attempts: int
+    reason: str | None = None
+    redriven_at: datetime | None = None
+    redriven_at_ms: int | None = None
+    redriven_by: str | None = None
+
+
 class DeadLetter(Struct, frozen=True, kw_only=True):
     """A message that its group gave up."""
 
     id: str
-    topic: str | None = None
-    failures: int | None = None
+    topic: str
+    died_at: datetime
+    died_at_ms: int
+    #: Deliveries that failed, since it was sent or last redriven.
+    failure_count: int
+    #: Why the last one failed.
     reason: str | None = None
-    reasons: list[Any] = field(default_factory=list)
-    died_at: datetime | None = None
-    died_at_ms: int | None = None
+    group: str | None = None
+    queue: int | None = None
+    created_at: datetime | None = None
+    created_at_ms: int | None = None
     redriven_at: datetime | None = None
     redriven_at_ms: int | None = None
+    redriven_by: str | None = None
     tag: str | None = None
     keys: list[str] = field(default_factory=list)
+    #: From here on not in lists.
     properties: dict[str, str] = field(default_factory=dict)
     body: Any = None
     encoding: str | None = None
-    lineage: list[Any] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    #: Earlier deaths, oldest first.
+    lineage: list[Death] = field(default_factory=list)
 
     @property
     def content(self) -> bytes:
@@ -208,6 +230,34 @@ class DeadLetterPage(Struct, frozen=True, kw_only=True):
     next_page_token: str = ""
     count: int | None = None
     count_at_least: int | None = None
+
+
+class ReasonCount(Struct, frozen=True, kw_only=True):
+    """The dead letters of one reason."""
+
+    count: int
+    reason: str | None = None
+    sample_id: str | None = None
+    first_died_at: datetime | None = None
+    first_died_at_ms: int | None = None
+    last_died_at: datetime | None = None
+    last_died_at_ms: int | None = None
+
+
+class ReasonPage(Struct, frozen=True, kw_only=True):
+    """Dead letters by reason, the most frequent first."""
+
+    items: list[ReasonCount]
+    #: False: only the newest were counted.
+    exact: bool = True
+
+
+class Purged(Struct, frozen=True, kw_only=True):
+    """How many were discarded, or the operation that goes on doing so."""
+
+    discarded: int | None = None
+    id: str | None = None
+    state: str | None = None
 
 
 class RedriveResult(Struct, frozen=True, kw_only=True):

@@ -36,31 +36,103 @@ class OperationPage(Struct, frozen=True, kw_only=True):
     next_page_token: str = ""
 
 
+class ReportRange(Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """Quarter-hours (UTC) from (inclusive) to (exclusive)."""
+
+    from_: datetime
+    from_ms: int
+    to: datetime
+    to_ms: int
+
+
+class Quantiles(Struct, frozen=True, kw_only=True):
+    """Of lateness, ms; None: nothing known."""
+
+    p50: int | None = None
+    p90: int | None = None
+    p95: int | None = None
+    p99: int | None = None
+    p999: int | None = None
+    max: int | None = None
+
+
+class Totals(Struct, frozen=True, kw_only=True):
+    """The figures of a whole period; level and timed messages."""
+
+    delivered: int
+    #: Handed over before they were due: always 0.
+    early: int
+    #: Later than the objective.
+    late_over_slo: int
+    lateness_ms: Quantiles
+    cancelled: int = 0
+    retried: int = 0
+    dead: int = 0
+    late_share: float | None = None
+    lateness_known: int = 0
+    immediate: int = 0
+    sent: int = 0
+    rescheduled: int = 0
+    parked: int = 0
+    restored: int = 0
+    redelivered: int = 0
+    redriven: int = 0
+
+
+class ReportRow(Struct, frozen=True, kw_only=True):
+    """The lateness of one topic, kind, level and hour."""
+
+    topic: str
+    kind: str
+    hour: str
+    hour_ms: int
+    delivered: int
+    early: int
+    late_over_slo: int
+    lateness_ms: Quantiles
+    level: int | None = None
+
+
 class ReportSummary(Struct, frozen=True, kw_only=True):
-    """A finished run of a report."""
+    """A finished report, without what it says."""
 
     id: str
-    report: str | None = None
+    report: str
     topic: str | None = None
-    created_at: datetime | None = None
-    created_at_ms: int | None = None
+    time_zone: str | None = None
+    range: ReportRange
+    created_at: datetime
+    created_at_ms: int
+    finished_at: datetime | None = None
+    finished_at_ms: int | None = None
+    operation_id: str | None = None
+    by: str | None = None
 
 
 class ReportPage(Struct, frozen=True, kw_only=True):
-    """A page of finished runs."""
+    """A page of finished reports, newest first."""
 
     items: list[ReportSummary]
     next_page_token: str = ""
 
 
-class Report(Struct, frozen=True, kw_only=True):
-    """A lateness report: totals, and rows by topic, kind, level and hour."""
+class Report(ReportSummary, frozen=True, kw_only=True):
+    """A finished lateness report; `export` gives all of its tables."""
 
-    id: str | None = None
-    report: str | None = None
-    range: Any = None
-    totals: dict[str, Any] = field(default_factory=dict)
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    totals: Totals
+    rows: list[ReportRow] = field(default_factory=list)
+    #: There may be more than are kept.
+    rows_total: int = 0
+    #: What counts as late, ms.
+    slo_ms: int | None = None
+    previous: dict[str, Any] = field(default_factory=dict)
+    by_hour: list[dict[str, Any]] = field(default_factory=list)
+    by_topic: list[dict[str, Any]] = field(default_factory=list)
+    by_level: list[dict[str, Any]] = field(default_factory=list)
+    #: Stretches of the log that retention removed before a report read them.
+    gaps: list[dict[str, Any]] = field(default_factory=list)
+    #: Whether receives and acks leave traces.
+    tracing: bool | None = None
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True):

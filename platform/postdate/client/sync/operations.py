@@ -110,13 +110,18 @@ class Reports:
         from_: Moment | None = None,
         to: Moment | None = None,
         topic: str | None = None,
+        time_zone: str | None = None,
     ) -> Operation:
-        """Run a report; its operation's `result` holds the `report_id`."""
+        """Run a report; its operation's `result` holds the `report_id`.
+
+        Hours are told in `time_zone`, such as `Europe/Berlin`.
+        """
         body = without_none(
             **{"from": None if from_ is None else write_moment(from_)},
             report=report,
             to=None if to is None else write_moment(to),
             topic=topic,
+            time_zone=time_zone,
         )
         call = Call(method="POST", path="/reports", decoder=_operation, body=body)
         return self._transport.run(call)
