@@ -31,6 +31,7 @@ class Code(Enum):
     OPERATION_NOT_FOUND = ("operation_not_found", 404, "There is no such operation")
     PLAN_NOT_FOUND = ("plan_not_found", 404, "There is no such plan")
     REPORT_NOT_FOUND = ("report_not_found", 404, "There is no such report")
+    DEAD_LETTER_NOT_FOUND = ("dead_letter_not_found", 404, "There is no such dead letter")
     METHOD_NOT_ALLOWED = ("method_not_allowed", 405, "This address has no such method")
     REQUEST_TOO_LARGE = ("request_too_large", 413, "The request is too large")
 

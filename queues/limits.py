@@ -28,6 +28,8 @@ RETRY_QUEUES_MAX = 64
 #: Attempts to come that a message shows: RocketMQ's sixteen and a margin.
 PLANNED_ATTEMPTS_MAX = 20
 CUSTOM_DELAYS_MAX = 100
+#: Dead letters that one request names, and that one request drives before it answers.
+REDRIVE_IDS_MAX, REDRIVEN_AT_ONCE_MAX = 1000, 100
 #: Names of topics and groups: RocketMQ's 127, and 127 less its prefixes and a margin.
 TOPIC_NAME_MAX, GROUP_NAME_MAX = 127, 110
 #: A tag or key is one property value; long ones belong into the body.

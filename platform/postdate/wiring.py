@@ -25,6 +25,7 @@ from queues.selectors.control import find_topic
 from queues.selectors.rules import find_rule
 from queues.services.bulkrunners import bulk_runners
 from queues.services.purging import purge_runners
+from queues.services.redriving import RedriveRunner
 from queues.services.spreading import SpreadRunner
 from queues.store import Store, StoreSettings
 from queues.store.allowances import Allowances
@@ -235,6 +236,7 @@ def _make_runners() -> dict[str, OperationRunner]:
     """What carries operations out; a new kind of long work is one more line here."""
     runners: tuple[OperationRunner, ...] = (
         *bulk_runners(), *purge_runners(), SpreadRunner(), LatenessRunner(),
+        RedriveRunner(),
     )  # fmt: skip
     return {runner.kind: runner for runner in runners}
 

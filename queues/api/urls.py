@@ -19,12 +19,19 @@ from queues.api.controlviews import (
     ResumeView,
     TopicsView,
 )
+from queues.api.deadletterviews import (
+    DeadLettersView,
+    OneDeadLetterView,
+    PurgeView,
+    ReasonsView,
+)
 from queues.api.docs import OpenApiView
 from queues.api.failviews import DeadLetterView, RetryView
 from queues.api.leaseviews import ExtendView, LeasesView, ReleaseLeaseView
 from queues.api.listviews import MessagesView, OneParkedView, ParkedView, ReleaseView
 from queues.api.messageviews import DeliverNowView, OneMessageView, RestoreView
 from queues.api.operationviews import AbortView, OneOperationView, OperationsView, UndoView
+from queues.api.redriveviews import RedriveView
 from queues.api.retryviews import OneRetryView, RetriesView, RetryNowView
 from queues.api.sendviews import BatchView, SendView
 
@@ -60,6 +67,15 @@ urlpatterns = [
         "groups/<str:group>/retries/<str:message_id>/deliver-now",
         RetryNowView.as_view(),
         name="retry-now",
+    ),
+    path("groups/<str:group>/dead-letters", DeadLettersView.as_view(), name="dead-letters"),
+    path("groups/<str:group>/dead-letters/redrive", RedriveView.as_view(), name="redrive"),
+    path("groups/<str:group>/dead-letters/purge", PurgeView.as_view(), name="purge"),
+    path("groups/<str:group>/dead-letters/reasons", ReasonsView.as_view(), name="reasons"),
+    path(
+        "groups/<str:group>/dead-letters/<str:message_id>",
+        OneDeadLetterView.as_view(),
+        name="one-dead-letter",
     ),
     path("groups/<str:group>/leases", LeasesView.as_view(), name="leases"),
     path("groups/<str:group>/lag", LagView.as_view(), name="lag"),

@@ -93,6 +93,11 @@ class ChainState(NamedTuple):
     links: tuple[tuple[int, Parsed], ...]
 
     @property
+    def failed(self) -> bool:
+        """Whether an attempt failed since it was sent or redriven."""
+        return bool(self.tail and self.tail.failures)
+
+    @property
     def alive(self) -> bool:
         """Whether the group may still receive it."""
         return self.state in _ALIVE
@@ -151,11 +156,14 @@ class ChainLookup:
         """The chain's records but for renewed dead letters, in log order."""
         retry, dead = RETRY_PREFIX + group, DEAD_LETTER_PREFIX + group
         found = self._lookup.records(message_id, (retry, dead))
+        died = any(record.letter == "D" for _, record in found)
+        # Renewals come later than the links behind the dead letter; they count if it is gone.
+        letters = "D" if died else "R"
         return [
             (offset, record)
             for offset, record in found
             if record.topic == retry
-            or (record.topic == dead and record.letter == "D")
+            or (record.topic == dead and record.letter in letters)
             or (record.topic in self._lookup.holding and record.real_topic == retry)
         ]
 
@@ -252,7 +260,7 @@ _EVENTS = {
 def _event(group: str, record: Parsed) -> Event | None:
     """What a link, or a change of one, tells; None for a renewal."""
     name = _EVENTS.get(record.letter)
-    if name is None:
+    if name is None or (record.letter == "X" and record.topic == JOURNAL_TOPIC):
         return None
     properties = decode_record(record.raw, verify=False).properties
     detail: dict[str, Any] = {"group": group}

@@ -295,6 +295,25 @@ def _redrive_link(letter: DeadLetter, now_ms: int, by: str, retry_queues: int) -
     )
 
 
+def renewal_of(raw: bytes, log_offset: int, topic: str) -> Link:
+    """A dead letter's record as it is appended again."""
+    record = _take_apart(raw)
+    own, tail = split_own(record.own)
+    return Link(
+        letter=b"R",
+        at=log_offset,
+        topic=topic,
+        queue_id=0,
+        body=record.body,
+        flag=record.flag,
+        born_ms=record.born_ms,
+        reconsume_times=record.reconsume_times,
+        unique_id=record.unique_id,
+        own=own,
+        origin=tail or ChainTail("", "", 0, 0),
+    )
+
+
 def _was_redriven(going: Going) -> bool:
     """Whether it dies and may have a dead letter already."""
     if not going.wait.dead:

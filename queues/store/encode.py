@@ -37,7 +37,7 @@ from queues.store.limits import (
 )
 from queues.store.marks import PD_FORMER, LedgerMark
 from queues.store.messages import Outgoing
-from queues.store.names import JOURNAL_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
+from queues.store.names import DEAD_LETTER_PREFIX, JOURNAL_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from queues.store.queuetable import Queue
 
 
@@ -205,7 +205,7 @@ class Encoder:
         elif link.due_ms is not None:
             queue, kind, due_ms = self._queue_of(TIMER_TOPIC, 0), b"T", checked_due(link.due_ms)
             tail = self._timer_properties(target, due_ms)
-        elif link.letter == b"D":
+        elif link.topic.startswith(DEAD_LETTER_PREFIX):
             number = self._queue_of(link.origin.topic, link.origin.queue_id).topic_number
         leading = LEADING % (due_ms, link.letter, link.at, kind, level, 1, link.unique_id)
         mark = link.mark.encode() if link.mark else b""

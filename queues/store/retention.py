@@ -1,4 +1,4 @@
-"""Retention: old segments go, what still waits is renewed first, so the log stays bounded.
+"""Retention: old segments go, what is still kept is renewed first, so the log stays bounded.
 
 *Renewing*: what waits or is parked in a segment older than W = min(2 days, retention / 2) is
 appended again, a bounded number a step, never within a minute of its due time. The settled word of
@@ -25,10 +25,11 @@ from queues.store.append import Appender
 from queues.store.batch import Batch, Source
 from queues.store.changes import Changes
 from queues.store.control import Word
+from queues.store.deadrenewal import DeadRenewal
 from queues.store.encode import Encoder
 from queues.store.handover import HandOvers
 from queues.store.held import Held, take_apart
-from queues.store.names import TIMER_TOPIC
+from queues.store.names import DEAD_LETTER_PREFIX, TIMER_TOPIC
 from queues.store.parts import Parts
 from queues.store.queuetable import Queue
 from queues.store.scan import letters_of, parse, read_whole
@@ -64,6 +65,7 @@ class Retention:
         self._parts, self._appender, self._encoder = parts, appender, encoder
         self._hand_overs, self._settings, self._root = hand_overs, settings, root
         self._flush, self._changes = flush, changes
+        self._dead = DeadRenewal(parts, appender, encoder, settings.dead_letter_retention_ms)
         #: By queue, the first unit that may still wait or be parked.
         self._passed: dict[int, int] = {}
         #: Gives the lowest log offset that a lease points at; asked before a segment goes.
@@ -105,15 +107,16 @@ class Retention:
                     return renewed
                 settled = table.settled(unit)
                 due_ms, _ = table.due(unit)
-                if settled == 0 and due_ms <= now_ms + RENEW_BEFORE_MS:
+                dead = queue.topic.startswith(DEAD_LETTER_PREFIX)
+                if settled == 0 and not dead and due_ms <= now_ms + RENEW_BEFORE_MS:
                     continue
-                if settled and not self._are_parked(np.array([settled]))[0]:
+                if settled and not dead and not self._are_parked(np.array([settled]))[0]:
                     continue  # Handed over or cancelled since the list was made.
                 renewed += self._renew_one(queue, unit, settled, now_ms)
         return renewed
 
     def _kept_below(self, queue: Queue, boundary: int) -> Int64s:
-        """Units below a log offset that wait or are parked.
+        """Units below a log offset that wait, are parked, or hold a dead letter that is kept.
 
         A unit that is neither will never be again, so the first of them are not looked at twice.
         """
@@ -121,7 +124,11 @@ class Retention:
         stop = self._first_unit(queue, boundary)
         table, found = self._parts.table_of(queue), []
         for start in range(passed, stop, _LOOK_UNITS):
-            words = table.slice(start, min(stop, start + _LOOK_UNITS)).settled
+            some = table.slice(start, min(stop, start + _LOOK_UNITS))
+            if queue.topic.startswith(DEAD_LETTER_PREFIX):
+                found.append(start + self._dead.kept(some))
+                continue
+            words = some.settled
             found.append(start + np.flatnonzero((words == 0) | self._are_parked(words)))
         kept = np.concatenate(found) if found else np.zeros(0, np.int64)
         self._passed[queue.index] = int(kept[0]) if len(kept) else max(passed, stop)
@@ -139,6 +146,8 @@ class Retention:
         if raw is None:
             self._set_aside(queue, unit, settled, (offset, int(place["size"])))
             return 0
+        if queue.topic.startswith(DEAD_LETTER_PREFIX):
+            return self._dead.renew(queue, unit, settled, offset, raw)
         held, batch = take_apart(raw), Batch()
         self._encoder.hold_again(
             batch, held, Source(queue, unit, settled), offset, b"R",
