@@ -79,7 +79,6 @@ class Code(Enum):
         422,
         "The idempotency key was used for another message",
     )
-    MODE_UNSUPPORTED = ("mode_unsupported", 422, "This kind of group is not supported yet")
     FILTER_UNSUPPORTED = ("filter_unsupported", 422, "This filter is not supported")
     FILTER_REQUIRED = ("filter_required", 422, "A filter is needed")
     PLAN_REQUIRED = ("plan_required", 422, "A bulk change needs a plan")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from queues.selectors.control import is_ordered
 from queues.selectors.rules import find_rule
 from queues.services.keys import issue_key
 from queues.store import Store
@@ -43,6 +44,7 @@ class OwnWiring:
         self.store, self.clock = store, clock
         self.consuming = Consuming(store, b"a secret of thirty-two bytes, ok")
         self.consuming.rule_of = find_rule
+        self.consuming.ordered_of = is_ordered
         self.watch = ReadyWatch(store, store.bell, self.consuming, clock)
         self.schedule = StandingSchedule()
         self.allowances = Allowances(Disk(), store.root / "postdate")

@@ -21,7 +21,7 @@ from analytics.services.running import LatenessRunner
 from analytics.services.scheduling import LOOK_EVERY_MS, start_due_reports
 from postdate.config import Config
 from queues.problems import Problem
-from queues.selectors.control import find_topic
+from queues.selectors.control import find_topic, is_ordered
 from queues.selectors.rules import find_rule
 from queues.services.bulkrunners import bulk_runners
 from queues.services.purging import purge_runners
@@ -180,6 +180,7 @@ _offsets = _Once(
 def _open_consuming() -> Consuming:
     consuming = Consuming(get_store(), _receipt_key())
     consuming.rule_of = find_rule
+    consuming.ordered_of = is_ordered
     get_store().keep_leased(consuming.leased_from)
     if _config().trace_consumption:
         consuming.tracer = get_store().traces

@@ -139,7 +139,6 @@ class OneGroupView(ApiView):
             Code.DELAY_INVALID,
             Code.DELAY_OUT_OF_RANGE,
             Code.GROUP_IN_FLIGHT,
-            Code.MODE_UNSUPPORTED,
         ),
     )
     def put(self, call: Call, group: str) -> HttpResponse:
@@ -216,8 +215,14 @@ class ResetView(ApiView):
     )
     def post(self, call: Call, group: str) -> HttpResponse:
         call.caller.require_group(group)
-        starts = groups.reset_group(name=group, to=call.body.to, by=call.caller.by)
-        return answer(ResetAnswer(group=group, queues=[QueueStart(*start) for start in starts]))
+        done = groups.reset_group(
+            name=group,
+            to=call.body.to,
+            cancel_retries=call.body.retries == "cancel",
+            by=call.caller.by,
+        )
+        queues = [QueueStart(*start) for start in done.starts]
+        return answer(ResetAnswer(group=group, queues=queues, cancelled_retries=done.cancelled))
 
 
 def _page(listing: str, found: Iterable[Named], query: PageQuery) -> tuple[list[Named], str]:

@@ -25,6 +25,7 @@ from queues.naming import is_name
 from queues.problems import Problem
 from queues.selectors.keys import quotas_of
 from queues.store.consuming import Subscription
+from queues.store.members import SEPARATOR
 from queues.store.names import RETRY_PREFIX
 
 logger = logging.getLogger(__name__)
@@ -157,6 +158,12 @@ def find_group(name: str) -> GroupView | None:
         row = _row(Group.objects.filter(name=name))
         group = None if row is None else _group_view(row)
     return group
+
+
+def is_ordered(name: str) -> bool:
+    """Whether a group, by its name or a consumer's of it, is ordered."""
+    group = cache.current().groups.get(name.partition(SEPARATOR)[0])
+    return group is not None and group.ordered
 
 
 def get_group(name: str) -> GroupView:

@@ -20,7 +20,7 @@ from queues.limits import (
 from queues.models import Group, Operation
 from queues.naming import check_group_name, check_topic_name
 from queues.problems import Problem
-from queues.selectors import control
+from queues.selectors import control, scheduled
 from queues.selectors.backlog import in_flight, kept_of
 from queues.selectors.control import GroupView
 from queues.services.audit import now, record_change
@@ -91,10 +91,20 @@ def set_paused(*, name: str, paused: bool, by: str) -> GroupView:
     return control.get_group(name)
 
 
-def reset_group(*, name: str, to: str | int, by: str) -> list[Start]:
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """What a reset did."""
+
+    starts: list[Start]
+    #: Waiting retries that were cancelled.
+    cancelled: int
+
+
+def reset_group(*, name: str, to: str | int, by: str, cancel_retries: bool = False) -> Reset:
     """Let the group begin anew at a time, the beginning or the end of its queues.
 
-    Leases are void, receipts of before `expired`, and attempts start at 1.
+    Leases are void, receipts of before `expired`, and attempts start at 1. Retries go on, unless
+    they are to be cancelled, those that wait and those that are ready.
     """
     group = control.get_group(name)
     starts = starts_of(group.subscriptions, to)
@@ -105,10 +115,32 @@ def reset_group(*, name: str, to: str | int, by: str) -> list[Start]:
         offsets = {(start.topic, start.queue): start.offset for start in starts}
         for one in names_of(group):
             wiring.get_consuming().resetting.reset(one, offsets)
-        record_change(by=by, action="group.reset", subject=name, detail={"to": to})
+        cancelled = _cancel_retries(name, by=by) if cancel_retries else 0
+        detail = {"to": to, "cancelled_retries": cancelled}
+        record_change(by=by, action="group.reset", subject=name, detail=detail)
     for one in names_of(group):
         wiring.get_watch().wake(one, len(starts))
-    return starts
+    return Reset(starts, cancelled)
+
+
+def _cancel_retries(name: str, *, by: str) -> int:
+    """Cancel the group's waiting retries, then pass over those that were handed over before."""
+    wiring, topic = wires.wiring(), RETRY_PREFIX + name
+    store, cancelled = wiring.get_store(), 0
+    while waiting := scheduled.waiting_ids(topic):
+        decisions = [
+            store.chains.cancel_retry(name, one, by=by, reason="group reset") for one in waiting
+        ]
+        outcomes = [decision.outcome for decision in decisions]
+        cancelled += outcomes.count("cancelled")
+        if "cancelled" not in outcomes:
+            break  # All were handed over meanwhile.
+    ends = {
+        (topic, queue_id): store.queue_bounds(topic, queue_id).max_offset
+        for queue_id in store.queue_ids(topic)
+    }
+    wiring.get_consuming().resetting.reset(name, ends, others=False)
+    return cancelled
 
 
 def delete_group(*, name: str, purge: bool, by: str) -> Operation | None:
@@ -191,6 +223,9 @@ def _change(group: Group, plan: GroupPlan, *, by: str) -> None:
             # Neither kind knows what the other has settled.
             away = _drop if plan.mode == Group.Mode.BROADCASTING else forget_members
             transaction.on_commit(partial(away, group.name))
+            if plan.mode == Group.Mode.CLUSTERING:
+                # What was tried again before is not tried once more.
+                keep_positions(group.name, [Subscription(RETRY_PREFIX + group.name)], latest=True)
         Group.objects.filter(pk=group.pk).update(**fields)
         record_change(
             by=by,
@@ -214,9 +249,6 @@ def _check_plan(plan: GroupPlan) -> None:
     _check_bounds("max_retries", plan.max_retries, 0, RETRIES_MAX)
     _check_bounds("retry_queues", plan.retry_queues, 1, RETRY_QUEUES_MAX)
     _check_policy(plan.retry_policy)
-    if plan.ordered:
-        detail = "This version knows groups without order."
-        raise Problem(Code.MODE_UNSUPPORTED, detail, pointer="/ordered")
 
 
 def _check_subscription(subscription: Subscription, pointer: str) -> None:

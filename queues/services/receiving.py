@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from queues import wires
 from queues.selectors.control import GroupView, get_group
-from queues.services.broadcasting import as_shown, enter, is_broadcasting, mark, settle
+from queues.services.broadcasting import as_shown, enter, is_broadcasting, mark, names_of, settle
 from queues.store.consuming import Delivery
 from queues.store.leases import Extended
 
@@ -81,7 +81,13 @@ def acknowledge(*, group: GroupView, receipts: Sequence[str]) -> Sequence[str]:
     """`acked`, `expired` or `invalid` for each receipt, in order."""
     wiring = wires.wiring()
     consuming, now_ms = wiring.get_consuming(), wiring.get_clock().now_ms()
-    return settle(group, receipts, lambda name, mine: consuming.ack(name, mine, now_ms), "invalid")
+    outcomes = settle(
+        group, receipts, lambda name, mine: consuming.ack(name, mine, now_ms), "invalid"
+    )
+    if group.ordered:
+        for name in names_of(group):  # The next of their keys may come now.
+            wiring.get_watch().wake(name, outcomes.count("acked"))
+    return outcomes
 
 
 def drop(*, group: GroupView, receipts: Sequence[str], reason: str | None) -> Sequence[str]:

@@ -18,9 +18,7 @@ from queues.services.topics import choose_queue
 from queues.store import Once, Outgoing, Placed, Repeat
 from queues.store.errors import MessageIllegal
 from queues.store.limits import USER_PROPERTIES_MAX
-
-#: RocketMQ's property for the key that orders messages among themselves.
-SHARDING_KEY = "__SHARDINGKEY"
+from queues.store.properties import SHARDING_KEY
 
 
 def compose(

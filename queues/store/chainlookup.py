@@ -147,6 +147,19 @@ class ChainLookup:
         now_ms = self._parts.clock.now_ms()
         return standing_of(header, word, offset, now_ms) or Standing("acked", 0)
 
+    def newest_alive(self, group: str, log_offset: int) -> int | None:
+        """Where the newest link of a chain lies, given one of its links; None if it is over."""
+        link = self._read(log_offset)
+        state = None if link is None else self.state(group, link.unique_id)
+        if link is not None and (state is None or state.links[-1][0] < log_offset):
+            return log_offset  # It is not flushed yet, so it was only just written.
+        return state.links[-1][0] if state is not None and state.alive else None
+
+    def read_link(self, log_offset: int) -> bytes | None:
+        """The record of a link; None if it is gone."""
+        link = self._read(log_offset)
+        return None if link is None else link.raw
+
     def is_alive(self, group: str, message_id: str) -> bool:
         """Whether the group may still receive the message by a retry or a redrive."""
         state = self.state(group, message_id)

@@ -128,6 +128,21 @@ class Chains:
                 return going, Gone(int(written.log_offsets[0]), int(written.dues[0]), dead=True)
         raise AssertionError(f"the dead letter of {message_id} is changed again and again")
 
+    def newest_link(self, group: str, log_offset: int) -> int | None:
+        """Where the newest link of a chain lies, given one of its links; None if it is over.
+
+        That it is over is looked at again under the append lock: the index is read without it.
+        """
+        newest = self.lookup.newest_alive(group, log_offset)
+        if newest is None:
+            with self._appender.hold():
+                newest = self.lookup.newest_alive(group, log_offset)
+        return newest
+
+    def read_link(self, log_offset: int) -> bytes | None:
+        """The record of a link; None if it is gone."""
+        return self.lookup.read_link(log_offset)
+
     # -- waiting retries ------------------------------------------------------------------------
 
     def find_retry(self, group: str, message_id: str) -> MessageView | None:

@@ -14,17 +14,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import compress, repeat
 from operator import add
-from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from queues.store.asking import Request, Stop
+from queues.store.consumed import ConsumedStore
 from queues.store.consumers import ConsumerNames
 from queues.store.deliveries import Delivery, Outlook, Received, Subscription
-from queues.store.disk import Disk
 from queues.store.dropping import Dropping
-from queues.store.failing import FailedStore, Failing
+from queues.store.failing import Failing
 from queues.store.groupoffsets import GroupOffsets
-from queues.store.handout import Taken, hand_out
+from queues.store.handout import Ask, Taken, hand_out
 from queues.store.lag import QueueLag, measure_lag
 from queues.store.leases import LeaseKeeping
 from queues.store.ledger import Ledger
@@ -34,6 +33,7 @@ from queues.store.ledgers import Ledgers, Place, held
 from queues.store.limits import LEASE_MS_MAX, LEASES_MAX, LEDGER_WAIT_S, RECEIVE_BYTES_MAX
 from queues.store.members import Members
 from queues.store.names import RETRY_PREFIX
+from queues.store.ordering import Ordering, leave_order
 from queues.store.receipts import Receipts, Shown
 from queues.store.resetting import Resetting
 from queues.store.retryrules import RetryRule
@@ -45,21 +45,6 @@ from queues.store.tracing import Acked, Traces
 __all__ = ["Consuming", "Delivery", "Outlook", "QueueLag", "Received", "Subscription"]
 
 Outcome = Literal["acked", "expired", "invalid"]
-
-
-class ConsumedStore(FailedStore, Protocol):
-    """What consuming needs of a store."""
-
-    @property
-    def root(self) -> Path:
-        """The store's directory."""
-
-    @property
-    def disk(self) -> Disk:
-        """Where it lies."""
-
-    def flush(self) -> int:
-        """Put the log on the device."""
 
 
 class Consuming:
@@ -85,6 +70,9 @@ class Consuming:
         self.failing = Failing(store, self._ledgers, self._receipts, self._consumers)
         #: How a group tries again; None: what ran out is ready again, and nothing is retried.
         self.rule_of: Callable[[str], RetryRule | None] = lambda _: None
+        #: Whether a group gets the messages of a sharding key one after the other.
+        self.ordered_of: Callable[[str], bool] = lambda _: False
+        self._ordering = Ordering(store, self._peek)
         self._turns: dict[str, int] = {}
 
     # ---- groups
@@ -164,7 +152,7 @@ class Consuming:
                 return False
             try:
                 self._prepare(ledger, place)
-                taken = hand_out(ledger, self._store, ask)
+                taken = self._hand_out(ledger, place, ask)
                 epoch = ledger.live().epoch
             finally:
                 ledger.release()
@@ -177,6 +165,13 @@ class Consuming:
         if taken.full:
             request.received.full.append((place.topic, place.queue_id))
         return True
+
+    def _hand_out(self, ledger: Ledger, place: Place, ask: Ask) -> Taken:
+        if self.ordered_of(place.group) and not place.topic.startswith(RETRY_PREFIX):
+            return self._ordering.hand_out(ledger, place, ask)
+        if ledger.live().ordered:
+            leave_order(ledger)
+        return hand_out(ledger, self._store, ask)
 
     def _deliveries(
         self, place: Place, taken: Taken, epoch: int, until_ms: int
@@ -385,4 +380,6 @@ class Consuming:
         if header.leased >= LEASES_MAX:
             return False
         end = self._store.queue_bounds(place.topic, place.queue_id).max_offset
-        return bool(header.again) or header.cursor < end
+        if not header.again and header.cursor >= end:
+            return False
+        return not header.ordered or self._ordering.may_have(place, header, now_ms)

@@ -324,7 +324,7 @@ class Ledger(EntryFile):
         step = _STEP_ENTRIES
         while header.floor < header.cursor:
             count = min(step, header.cursor - header.floor)
-            open_ones = np.flatnonzero(states(self.words(header.floor, count)) < State.ACKED)
+            open_ones = np.flatnonzero(header.opened(states(self.words(header.floor, count))))
             if len(open_ones):
                 header.raise_floor(header.floor + int(open_ones[0]))
                 break

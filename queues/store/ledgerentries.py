@@ -72,9 +72,12 @@ class State(IntEnum):
     #: Settled because retention removed it before it was fetched.
     LAPSED = 6
     #: Settled because its attempt failed: the record that the chain word tells of goes on with it.
+    #: In an ordered group it is open until that is over.
     CHAINED = 7
     #: Settled because its attempt failed in a broadcasting group, which never tries again.
     DROPPED = 8
+    #: Settled in an ordered group, where it was `CHAINED`: its chain is over.
+    ENDED = 9
 
 
 def lease_word(state: State, attempt: int = 0, until_ms: int = 0) -> int:
@@ -161,6 +164,16 @@ def attempts(words: Words) -> Words:
 def untils(words: Words) -> Words:
     """When each lease ends, ms."""
     return words & _UNTIL_MASK
+
+
+def state_of(word: int) -> State:
+    """The state of one entry."""
+    return State(word >> _STATE_AT & _STATE_MASK)
+
+
+def until_of(word: int) -> int:
+    """When the lease of one entry ends, ms."""
+    return word & _UNTIL_MASK
 
 
 def split_runs(offsets: Words) -> list[tuple[int, int]]:

@@ -27,6 +27,7 @@ byte   field            meaning
 128    lapsed           messages that retention removed before the group fetched them
 136    ran_out          leases that ran out
 144    redelivered      hand-outs with an attempt above 1
+152    ordered          1: of an ordered group, where `CHAINED` entries are open
 =====  ===============  =========================================================================
 
 Invariant: ``start <= floor <= cursor``, and the entry at the floor is open unless floor = cursor.
@@ -40,7 +41,11 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from queues.store.errors import LedgerDamaged, StoreVersionUnknown
+from queues.store.ledgerentries import State, Words
 
 #: Where the entries begin.
 ENTRIES_AT = 4096
@@ -49,7 +54,7 @@ VERSION = 1
 SEQUENCE_AT = 8
 _CHECKED_AT = 20
 _LEADING = struct.Struct("=8sqI")
-_FIELDS = struct.Struct("=I16q")
+_FIELDS = struct.Struct("=I17q")
 HEADER_BYTES = _LEADING.size + _FIELDS.size
 SEQUENCE = struct.Struct("=q")
 
@@ -94,6 +99,13 @@ class Header:
     ran_out: int = 0
     #: Hand-outs with an attempt above 1.
     redelivered: int = 0
+    #: 1 for an ordered group's: entries of messages that are tried again are open.
+    ordered: int = 0
+
+    def opened(self, states: Words) -> npt.NDArray[np.bool_]:
+        """Which entries of these states are open."""
+        found: npt.NDArray[np.bool_] = states < State.ACKED
+        return found | (states == State.CHAINED) if self.ordered else found
 
     def expiry_due(self, now_ms: int, lease_ms_max: int) -> bool:
         """Whether a lease may have run out: its time came, or the wall clock was set back."""

@@ -42,6 +42,8 @@ LEDGER_SCAN_ENTRIES = 65_536
 LEDGER_KEPT_ENTRIES = 65_536
 #: Ledgers that a process keeps open; each takes two file descriptors.
 OPEN_LEDGERS_MAX = 1_024
+#: Units from the floor on that an ordered group looks at for messages that may come (DESIGN 6).
+LOOK_AHEAD_UNITS = 1_000
 #: Consumers of one broadcasting group: each has a ledger for every queue.
 MEMBERS_MAX = 1_000
 #: How long an ack waits for a ledger: a healthy holder takes milliseconds.

@@ -17,6 +17,8 @@ UNIQ_KEY: Final = "UNIQ_KEY"
 TAGS: Final = "TAGS"
 KEYS: Final = "KEYS"
 DELAY: Final = "DELAY"
+#: The key that orders messages among themselves.
+SHARDING_KEY: Final = "__SHARDINGKEY"
 WAIT: Final = "WAIT"
 REAL_TOPIC: Final = "REAL_TOPIC"
 REAL_QID: Final = "REAL_QID"
@@ -53,7 +55,7 @@ RESERVED_NAMES: Final[frozenset[str]] = frozenset(
         *("POP_CK", "POP_CK_OFFSET", "1ST_POP_TIME", "FORWARD_QUEUE_ID", "REDIRECT"),
         *("CORRELATION_ID", "REPLY_TO_CLIENT", "TTL", "ARRIVE_TIME", "PUSH_REPLY_TIME", "MSG_TYPE"),
         *("INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET", "INNER_NUM", "INNER_BASE"),
-        *("DUP_INFO", "BORN_HOST", "BORN_TIMESTAMP", "__SHARDINGKEY"),
+        *("DUP_INFO", "BORN_HOST", "BORN_TIMESTAMP", SHARDING_KEY),
     }
 )
 

@@ -27,13 +27,16 @@ class Resetting:
     def __init__(self, ledgers: Ledgers, disk: Disk) -> None:
         self._ledgers, self._disk = ledgers, disk
 
-    def reset(self, group: str, starts: Mapping[tuple[str, int], int]) -> None:
+    def reset(
+        self, group: str, starts: Mapping[tuple[str, int], int], *, others: bool = True
+    ) -> None:
         """Let the group begin anew at these offsets of these queues, durably.
 
+        In its `others` leases end, or they are left alone.
         Raises `LedgerBusy` if another holds a ledger for long; repeated, it goes on.
         """
         wanted = {Place(group, *queue): offset for queue, offset in starts.items()}
-        for place in sorted({*wanted, *self._ledgers.places(group)}):
+        for place in sorted({*wanted, *(self._ledgers.places(group) if others else ())}):
             with self._ledgers.use(place) as ledger:
                 if not ledger.try_hold(LEDGER_WAIT_S):
                     raise LedgerBusy(**place._asdict())

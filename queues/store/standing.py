@@ -14,6 +14,7 @@ _SETTLED: dict[State, StandingState] = {
     State.ACKED: "acked",
     State.DROPPED: "dropped",
     State.CHAINED: "retrying",
+    State.ENDED: "retrying",
 }
 
 
@@ -42,7 +43,7 @@ def standing_of(header: Header, word: int, offset: int, now_ms: int) -> Standing
             if until_ms > now_ms:
                 return Standing("leased", attempts, until_ms)
             return Standing("ready", attempts)
-        case State.ACKED | State.DROPPED | State.CHAINED as state:
+        case State.ACKED | State.DROPPED | State.CHAINED | State.ENDED as state:
             return Standing(_SETTLED[state], attempts)
         case State.FILTERED:
             return None

@@ -68,11 +68,16 @@ class TagFilter:
 
 
 def tag_of(record: bytes) -> str | None:
-    """The tag of a record's bytes, read in place where it is one of ours."""
+    """The tag of a record's bytes."""
+    return property_of(record, TAGS)
+
+
+def property_of(record: bytes, name: str) -> str | None:
+    """One property of a record's bytes, read in place where it is one of ours."""
     plain = int.from_bytes(record[MAGIC_AT : MAGIC_AT + 4], "big") == MAGIC_V1
     if not plain or int.from_bytes(record[SYS_FLAG_AT : SYS_FLAG_AT + 4], "big") & _V6:
-        return decode_record(record, verify=False).tag
+        return decode_record(record, verify=False).properties.get(name)
     topic_at = BODY_AT + int.from_bytes(record[BODY_LENGTH_AT:BODY_AT], "big")
     properties = _PAIR_END + record[topic_at + 1 + record[topic_at] + 2 :]
-    _, found, rest = properties.partition(f"\x02{TAGS}\x01".encode())
+    _, found, rest = properties.partition(f"\x02{name}\x01".encode())
     return rest.partition(_PAIR_END)[0].decode("utf-8", "replace") if found else None

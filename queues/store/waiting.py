@@ -29,6 +29,8 @@ _TICK_MS = 40
 _REST_S = 0.001
 #: A group is looked at once in so many ticks, bell or not: two seconds.
 _TICKS_A_ROUND = 50
+#: Ordered groups that are looked at in each tick.
+_ORDERED_A_TICK = 100
 
 
 @dataclass(slots=True)
@@ -44,6 +46,8 @@ class _Group:
     expiry_ms: int | None = None
     #: The last look at its ledgers found something ready.
     was_ready: bool = False
+    #: An ack in another process may let its next message come, and rings no bell.
+    ordered: bool = False
 
 
 @dataclass(slots=True)
@@ -128,6 +132,7 @@ class ReadyWatch:
                 condition = threading.Condition(self._mutex)
                 entry = state.groups[group] = _Group(subscriptions, condition)
             entry.subscriptions = subscriptions
+            entry.ordered = self._consuming.ordered_of(group)
             entry.waiters += 1
             state.waiting += 1
             self._learn(entry)
@@ -214,14 +219,15 @@ class ReadyWatch:
                     self._wake(name, 1)
 
     def _look_at_some_groups(self) -> None:
-        """Ask the ledgers of some groups, each in its turn."""
+        """Ask the ledgers of some groups, each in its turn; of ordered ones each time."""
         with self._mutex:
             groups = {name: entry.subscriptions for name, entry in self._state.groups.items()}
+            ordered = [name for name, entry in self._state.groups.items() if entry.ordered]
         if not self._round:
             self._round = list(groups)
         chosen = self._round[: 1 + len(groups) // _TICKS_A_ROUND]
         del self._round[: len(chosen)]
-        for name in chosen:
+        for name in {*chosen, *ordered[:_ORDERED_A_TICK]}:
             if name in groups:
                 self._look_at_group(name, groups[name])
 
@@ -233,7 +239,7 @@ class ReadyWatch:
                 return
             entry.expiry_ms = outlook.next_expiry_ms
             # What is ready at one look only, somebody who was woken is about to take.
-            if outlook.ready and entry.was_ready:
+            if outlook.ready and (entry.was_ready or entry.ordered):
                 self._wake(name, 1)
             entry.was_ready = outlook.ready
 

@@ -171,6 +171,18 @@ def test_the_mode_changes_once_nothing_is_leased_and_begins_anew(cache):
     assert bodies(cache.receive("cache")) == ["a"]
 
 
+def test_a_group_that_broadcast_meanwhile_does_not_get_its_old_retries_again(api, clock):
+    api.group()
+    api.send(body="a")
+    api.post("groups/billing/retry", receipts(api.receive()))
+    clock.advance(10_000)
+    api.hand_over_what_is_due()
+    api.post("groups/billing/ack", receipts(api.receive()))
+    api.group(mode="broadcasting")
+    api.group(start_from="latest")
+    assert api.receive() == []
+
+
 def test_a_group_made_anew_knows_no_consumer_of_before(cache):
     cache.send(body="a")
     held = receive(cache, "web-1")

@@ -55,6 +55,35 @@ def test_a_group_begins_anew_at_a_time(api, clock, to):
     assert bodies(api.receive()) == ["c", "d"]
 
 
+@pytest.mark.parametrize("retries", ["keep", "cancel"])
+def test_a_reset_keeps_retries_or_cancels_them(api, clock, retries):
+    api.group()
+    api.send(body="ready")
+    api.post("groups/billing/retry", receipts(api.receive()))
+    clock.advance(10_000)
+    api.hand_over_what_is_due()
+    api.send(body="waiting")
+    held = [one for one in api.receive() if one["body"] == "waiting"]
+    api.post("groups/billing/retry", receipts(held))
+    answer = reset(api, "latest", retries=retries)
+    assert answer.json["cancelled_retries"] == (1 if retries == "cancel" else 0)
+    clock.advance(10_000)
+    api.hand_over_what_is_due()
+    came = api.receive()
+    assert bodies(came) == (["ready", "waiting"] if retries == "keep" else [])
+    assert {message["attempt"] for message in came} <= {2, 3}
+
+
+def test_retries_of_a_topic_taken_out_go_on(api, clock):
+    api.group()
+    api.send(body="a")
+    api.post("groups/billing/retry", receipts(api.receive()))
+    api.group(topic="mail")
+    clock.advance(10_000)
+    api.hand_over_what_is_due()
+    assert bodies(api.receive()) == ["a"]
+
+
 def test_a_group_does_not_begin_with_the_messages_of_a_topic_of_before(api, clock):
     api.send(body="old")
     api.delete("topics/orders")

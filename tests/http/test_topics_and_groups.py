@@ -231,7 +231,6 @@ def test_a_deletion_answers_nothing_of_no_type(api):
         ({"subscriptions": [{"topic": "a"}] * 2}, "field_invalid", "/subscriptions/1/topic"),
         ({"subscriptions": [{"topic": "a"}] * 65}, "out_of_bounds", "/subscriptions"),
         ({"mode": "anycast"}, "field_invalid", "/mode"),
-        ({"ordered": True}, "mode_unsupported", "/ordered"),
         ({"ordered": 1}, "field_invalid", "/ordered"),
         ({"max_retries": -1}, "out_of_bounds", "/max_retries"),
         ({"max_retries": 10**30}, "out_of_bounds", "/max_retries"),

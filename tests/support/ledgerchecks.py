@@ -39,5 +39,5 @@ def assert_ledger_sound(ledger: Ledger) -> None:
     if len(leased):
         assert 0 < header.next_expiry_ms <= leased.min()
     if len(found):
-        assert found[0] < State.ACKED, "the entry at the floor is open"
+        assert header.opened(found)[0], "the entry at the floor is open"
     assert not ledger.words(header.cursor, 64).any(), "nothing is written from the cursor on"

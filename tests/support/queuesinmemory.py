@@ -24,6 +24,14 @@ class NoChains:
     def settle(self, end: int) -> None:
         """Nothing is flushed."""
 
+    def newest_link(self, group: str, log_offset: int) -> int | None:
+        """No message failed."""
+        raise AssertionError(group, log_offset)
+
+    def read_link(self, log_offset: int) -> bytes | None:
+        """No message failed."""
+        raise AssertionError(log_offset)
+
     def go_on(self, goings: Sequence[Going]) -> Iterator[list[tuple[Going, Gone]]]:
         """No group has a rule."""
         raise AssertionError(goings)

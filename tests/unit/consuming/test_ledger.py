@@ -59,7 +59,7 @@ def test_the_header_is_where_the_table_says(queues):
     data = ledger_path(queues).read_bytes()
     word = {at: int.from_bytes(data[at : at + 8], "little") for at in range(24, 152, 8)}
     assert data[:8] == b"PDLEDGER"
-    assert HEADER_BYTES == 152
+    assert HEADER_BYTES == 160
     assert int.from_bytes(data[20:24], "little") == 1
     assert (word[32], word[40], word[48], word[56], word[64]) == (1, 0, 5, 9, 4)
     assert word[88] == NOW + LEASE
