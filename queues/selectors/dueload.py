@@ -5,8 +5,9 @@ so a costly pass is kept for ten times as long as it took, and a page then shows
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -61,8 +62,9 @@ class DueLoad:
     next_due_ms: int | None
 
 
-_Asked = tuple[tuple[Span, ...], str | None, str | None, int | None]
-_kept: dict[_Asked, tuple[int, int, int, DueLoad]] = {}
+Made = TypeVar("Made")
+#: What was asked for to when it ends, of which store it is, and what was made.
+_kept: dict[Hashable, tuple[int, int, Any]] = {}
 _mutex = threading.Lock()
 
 
@@ -70,20 +72,32 @@ def due_load(
     *spans: Span, topic: str | None = None, kind: str | None = None, from_ms: int | None = None
 ) -> DueLoad:
     """Count what waits; `kind` is `level` or `timed`, `from_ms` another beginning than now."""
+    now_ms = wires.wiring().get_clock().now_ms()
+    return _kept_or_made(
+        (spans, topic, kind, from_ms), lambda: _count(spans, topic, kind, from_ms, now_ms)
+    )
+
+
+def waiting_by_topic() -> dict[str, int]:
+    """How many messages wait for each topic, in one pass."""
+    return _kept_or_made("by topic", _count_by_topic)
+
+
+def _kept_or_made(asked: Hashable, make: Callable[[], Made]) -> Made:
     wiring = wires.wiring()
-    clock = wiring.get_clock()
-    asked = (spans, topic, kind, from_ms)
-    began_ms, store_id = clock.monotonic_ms(), wiring.get_store().store_id
+    clock, store_id = wiring.get_clock(), wiring.get_store().store_id
+    began_ms = clock.monotonic_ms()
     kept = _kept.get(asked)
     if kept is not None and kept[1] == store_id and began_ms < kept[0]:
-        return kept[3]
-    made = _count(spans, topic, kind, from_ms, clock.now_ms())
+        found: Made = kept[2]
+        return found
+    made = make()
     cost_ms = clock.monotonic_ms() - began_ms
     if cost_ms > _QUICK_MS:
         with _mutex:
             if len(_kept) >= _KEPT_MAX:
                 _kept.clear()
-            _kept[asked] = (began_ms + cost_ms * _KEPT_TIMES, store_id, cost_ms, made)
+            _kept[asked] = (began_ms + cost_ms * _KEPT_TIMES, store_id, made)
     return made
 
 
@@ -101,10 +115,12 @@ def _count(
         soonest = int(due_ms.min())
         first = soonest if first is None else min(first, soonest)
         for index, one in enumerate(spans):
-            step = (due_ms - starts[index]) // one.step_ms
-            inside = step[(step >= 0) & (step < one.count)]
+            # Narrowed before they are divided: most lie outside of a short span.
+            end_ms = starts[index] + one.step_ms * one.count
+            inside = due_ms[(due_ms >= starts[index]) & (due_ms < end_ms)]
             if len(inside):
-                tallies[index] += np.bincount(inside, minlength=one.count)
+                steps = (inside - starts[index]) // one.step_ms
+                tallies[index] += np.bincount(steps, minlength=one.count)
     counted = tuple(
         Counted(start_ms, one.step_ms, tuple(tally.tolist()))
         for one, start_ms, tally in zip(spans, starts, tallies, strict=True)
@@ -124,8 +140,7 @@ def _due_times(topic: str | None, kind: str | None) -> Iterator[npt.NDArray[np.i
                 yield found.due_ms
 
 
-def waiting_by_topic() -> dict[str, int]:
-    """How many messages wait for each topic, in one pass."""
+def _count_by_topic() -> dict[str, int]:
     store = wires.wiring().get_store()
     tally: dict[int, int] = {}
     for _, queue in holders(store):

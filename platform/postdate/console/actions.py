@@ -5,7 +5,7 @@ decide, as for the API, and what they refuse is said in their words.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from django import forms
 from django.contrib import messages
@@ -15,6 +15,13 @@ from django.shortcuts import redirect
 from postdate.console.pages import Context, acting
 from queues.problems import Problem
 from queues.services.audit import note_action
+
+
+class Begun(Protocol):
+    """Long work that an action began."""
+
+    id: str
+
 
 Trail = Sequence[tuple[str, str]]
 
@@ -71,4 +78,11 @@ def leave(request: HttpRequest, fallback: str, *arguments: Any) -> HttpResponseR
     came_from = request.POST.get("next", "")
     if came_from.startswith("/admin/") and "//" not in came_from and "\\" not in came_from:
         return HttpResponseRedirect(came_from)
+    return redirect(fallback, *arguments)
+
+
+def follow(begun: Begun | None, fallback: str, *arguments: Any) -> HttpResponseRedirect:
+    """To the operation that an action began, or to a page where it was done at once."""
+    if begun is not None:
+        return redirect("operation", begun.id)
     return redirect(fallback, *arguments)

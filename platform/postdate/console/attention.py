@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from postdate.console.duebars import HOT_SECOND
 from queues import wires
+from queues.selectors.control import cache
 from queues.selectors.dueload import Counted
 from queues.selectors.operations import list_operations
 from queues.wires import LoopState
@@ -18,6 +19,7 @@ _PARKED_SHOWN = 100
 _BEHIND_MS = 5_000
 _LOW_DISK_BYTES = 2 << 30
 _FAILED_SHOWN = 3
+_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ def notices(
     loops: list[LoopState], health: dict[str, Any], counters: dict[str, int], seconds: Counted
 ) -> list[Notice]:
     """Everything, worst first."""
-    found = [*_disk(health, counters), *_loops(loops), *_parked(), *_clock(loops)]
+    found = [*_disk(health, counters), *_loops(loops), *_parked(), *_dead(), *_clock(loops)]
     found += [*_failed(), *_hot_seconds(seconds)]
     return sorted(found, key=lambda notice: notice.tone != "bad")
 
@@ -83,6 +85,25 @@ def _parked() -> list[Notice]:
     title = f"{parked:,} {more}parked message{'' if parked == 1 else 's'}"
     detail = "They could not be handed over. Each says why; release or discard them."
     return [Notice("bad", title, detail, reverse("parked"), "Look at them")]
+
+
+def _dead() -> list[Notice]:
+    """What died within the day and was not driven again."""
+    oldest_ms = wires.wiring().get_clock().now_ms() - _RECENT.total_seconds() * 1000
+    lookup = wires.wiring().get_store().chains.lookup
+    count, groups = 0, []
+    for name in cache.current().groups:
+        letters = lookup.letters(name)
+        new = int(((letters.died_ms > oldest_ms) & ~letters.redriven).sum())
+        if new:
+            count += new
+            groups.append(name)
+    if not count:
+        return []
+    title = f"{count:,} new dead letter{'' if count == 1 else 's'}"
+    detail = f"Of {', '.join(sorted(groups)[:_NAMED])}{' and others' if groups[_NAMED:] else ''}."
+    address = reverse("dead") if len(groups) > 1 else reverse("letters", args=groups)
+    return [Notice("bad", title, detail, address, "Look at them")]
 
 
 def _clock(loops: list[LoopState]) -> list[Notice]:

@@ -13,7 +13,7 @@ from postdate.console import drawing
 from postdate.console.actions import confirm
 from postdate.console.forms import MOMENT_INPUT, read_moment
 from postdate.console.messages import topic_names
-from postdate.console.pages import Context, acting, page
+from postdate.console.pages import Context, acting, page, posted
 from postdate.console.searching import everyone
 from queues import wires
 from queues.problems import Problem
@@ -93,7 +93,7 @@ def bulk_page(request: HttpRequest) -> Context | HttpResponseBase:
     asked = {name: value for name, value in request.GET.items() if name != "q"}
     if request.GET.get("q"):
         asked["key"] = request.GET["q"]
-    form = BulkForm(request.POST or None, initial={"verb": "cancel", **asked})
+    form = BulkForm(posted(request), initial={"verb": "cancel", **asked})
     context: Context = {
         "title": "Change many messages",
         "lead": "Say which and what. Nothing happens before you have seen how many they are and "
@@ -173,7 +173,7 @@ def spread_page(request: HttpRequest) -> Context | HttpResponseBase:
     written = request.GET.get("at", "")
     at_ms = int(written) if written.isdecimal() and len(written) < len("9" * 15) else 0
     topic = request.GET.get("topic", "")
-    form = SpreadForm(request.POST or None)
+    form = SpreadForm(posted(request))
     if request.method == "POST" and form.is_valid():
         try:
             operation = spreading.spread_second(

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from postdate.console.actions import act, confirm
 from postdate.console.forms import MOMENT_INPUT, WhenForm, read_moment
-from postdate.console.pages import Context, acting, page
+from postdate.console.pages import Context, acting, page, posted
 from queues import wires
 from queues.api.tokens import make_token, read_token
 from queues.codes import Code
@@ -136,7 +136,7 @@ def retry_now_page(request: HttpRequest, name: str, message_id: str) -> Context 
 def retry_move_page(request: HttpRequest, name: str, message_id: str) -> Context | HttpResponseBase:
     """Try it at another time."""
     group = get_group(name)
-    form = WhenForm(request.POST or None)
+    form = WhenForm(posted(request))
     if request.method == "POST" and form.is_valid():
         try:
             due_ms = form.due_ms(wires.wiring().get_clock().now_ms())
@@ -189,7 +189,7 @@ class ResetForm(forms.Form):
 def group_reset_page(request: HttpRequest, name: str) -> Context | HttpResponseBase:
     """Begin anew somewhere else."""
     get_group(name)
-    form = ResetForm(request.POST or None)
+    form = ResetForm(posted(request))
     if request.method == "POST" and form.is_valid():
         try:
             reset_group(name=name, to=form.place(), by=acting(request))

@@ -62,6 +62,19 @@ class WhenForm(forms.Form):
             raise Problem(Code.FIELD_REQUIRED, "Say after how long, or at which moment.")
         return now_ms if due.due_ms is None else due.due_ms
 
+    def due(self, now_ms: int) -> Due:
+        """The same, or at once where nothing is said."""
+        due = resolve_delay(
+            delay_level=self.cleaned_data.get("level"),
+            delay=self.cleaned_data["delay"] or None,
+            delay_ms=None,
+            delay_seconds=None,
+            deliver_at=read_moment(self.data, "at"),
+            now_ms=now_ms,
+            rules=wires.wiring().get_rules(),
+        )
+        return AT_ONCE if due is None else due
+
 
 class SendForm(WhenForm):
     """A message that a person sends."""
@@ -77,19 +90,6 @@ class SendForm(WhenForm):
         help_text="One name=value a line.",
     )
     field_order = ("topic", "body", "delay", "at", "level", "tag", "keys", "properties")
-
-    def due(self, now_ms: int) -> Due:
-        """When it shall arrive; at once where nothing is said."""
-        due = resolve_delay(
-            delay_level=self.cleaned_data["level"],
-            delay=self.cleaned_data["delay"] or None,
-            delay_ms=None,
-            delay_seconds=None,
-            deliver_at=read_moment(self.data, "at"),
-            now_ms=now_ms,
-            rules=wires.wiring().get_rules(),
-        )
-        return AT_ONCE if due is None else due
 
     def property_map(self) -> dict[str, str]:
         """The properties by name."""

@@ -7,8 +7,8 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from postdate.console.actions import act, confirm
-from postdate.console.pages import Context, acting, page
+from postdate.console.actions import Begun, act, confirm, follow
+from postdate.console.pages import Context, acting, page, posted
 from queues.limits import RETRIES_MAX
 from queues.selectors.backlog import count_dead, count_retrying, lag_of
 from queues.selectors.control import GroupView, cache, get_group
@@ -175,7 +175,7 @@ def _trail(name: str) -> list[tuple[str, str]]:
 @page("console/confirm.html", permission="queues.add_group")
 def group_add_page(request: HttpRequest) -> Context | HttpResponseBase:
     """A new group."""
-    form = GroupForm(request.POST or None)
+    form = GroupForm(posted(request))
     if request.method == "POST" and form.is_valid():
         name = form.cleaned_data["name"]
         if act(
@@ -208,7 +208,7 @@ def group_change_page(request: HttpRequest, name: str) -> Context | HttpResponse
         "max_retries": group.max_retries,
         "start_from": group.start_from,
     }
-    form = GroupForm(request.POST or None, initial=initial)
+    form = GroupForm(posted(request), initial=initial)
     form.fields["name"].disabled = True
     if request.method == "POST" and form.is_valid():
         plan = form.plan(group)
@@ -262,12 +262,13 @@ def group_delete_page(request: HttpRequest, name: str) -> Context | HttpResponse
     """Delete a group, with what its consumers hold."""
     row = _row(get_group(name))
     if request.method == "POST":
+        begun: list[Begun | None] = []
         if act(
             request,
-            lambda: groups.delete_group(name=name, purge=True, by=acting(request)),
+            lambda: begun.append(groups.delete_group(name=name, purge=True, by=acting(request))),
             done=f"{name} is deleted.",
         ):
-            return redirect("groups")
+            return follow(begun[0], "groups")
         return redirect("group", name)
     return confirm(
         title=f"Delete {name}?",

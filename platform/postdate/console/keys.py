@@ -9,7 +9,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from postdate.console.actions import act, confirm
-from postdate.console.pages import Context, acting, page, render_page
+from postdate.console.pages import Context, acting, page, posted, render_page
 from queues.problems import Problem
 from queues.quotas import Quotas
 from queues.selectors import keys
@@ -101,7 +101,7 @@ def _ms(at: Any) -> int | None:
 @page("console/confirm.html", permission="queues.add_apikey")
 def key_add_page(request: HttpRequest) -> Context | HttpResponseBase:
     """A new key; its secret is on the page that answers, and nowhere else."""
-    form = KeyForm(request.POST or None)
+    form = KeyForm(posted(request))
     if request.method == "POST" and form.is_valid():
         fields = form.cleaned_data
         days = fields["days"]
@@ -133,7 +133,7 @@ def key_add_page(request: HttpRequest) -> Context | HttpResponseBase:
 def key_rotate_page(request: HttpRequest, key_id: int) -> Context | HttpResponseBase:
     """A new secret; the old one goes on for a while."""
     key = keys.get_key(key_id)
-    form = RotateForm(request.POST or None)
+    form = RotateForm(posted(request))
     if request.method == "POST" and form.is_valid():
         overlap = timedelta(seconds=int(form.cleaned_data["overlap"]))
         try:

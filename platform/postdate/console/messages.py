@@ -1,6 +1,6 @@
 """The pages of messages: search, one message, what is parked, and what a person does to one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,7 +11,7 @@ from django.urls import reverse
 from postdate.console.actions import act, confirm, leave
 from postdate.console.explaining import explain
 from postdate.console.forms import SendForm, WhenForm
-from postdate.console.pages import Context, acting, page
+from postdate.console.pages import Context, acting, page, posted
 from postdate.console.searching import Search
 from queues import wires
 from queues.api.bodyform import show_body
@@ -21,16 +21,18 @@ from queues.selectors.control import cache
 from queues.selectors.messages import get_message, is_message_id, lateness_ms
 from queues.selectors.standings import GroupStanding, events_of, standings_of
 from queues.services import changes
-from queues.services.bodies import JSON, TEXT
+from queues.services.bodies import BYTES, JSON, TEXT, bytes_of_base64
+from queues.services.delays import Due
 from queues.services.sending import compose, place
 from queues.services.topics import topic_for_send
 from queues.store import MessageView
+from queues.store.record import Record
 
 _LOOK = "queues.view_message"
 _CHANGE = "queues.change_message"
 _BODY = "queues.view_body"
 #: Of a longer body this much is shown.
-BODY_SHOWN_BYTES = 64 * 1024
+BODY_SHOWN_CHARACTERS = 64 * 1024
 _PARKED_SHOWN = 200
 _TOPICS_OFFERED = 1_000
 
@@ -65,13 +67,13 @@ def message_page(request: HttpRequest, message_id: str) -> Context:
     now_ms = wires.wiring().get_clock().now_ms()
     return {
         "title": "Message",
-        "crumb": view.id,
+        "crumb": view.id[:8] + "…",
         "trail": [("Messages", reverse("messages"))],
         "view": view,
         "why": explain(view, now_ms),
         "late_ms": lateness_ms(view),
         "may_see_body": may_see_body,
-        "body": shown_body(view) if may_see_body else None,
+        "body": shown_text(view.record) if may_see_body else None,
         "properties": user_properties(view.record.properties) if may_see_body else {},
         "standings": [_standing(one, view.id) for one in standings_of(view)],
         "actions": _actions(view) if request.user.has_perm(_CHANGE) else [],
@@ -109,15 +111,15 @@ def topic_names() -> list[str]:
     return sorted(cache.current().topics)[:_TOPICS_OFFERED]
 
 
-def shown_body(view: MessageView) -> dict[str, Any]:
-    """The body as text, whole or its beginning."""
-    body, form = view.record.decoded_body(), view.record.flag
+def shown_text(record: Record, limit: int | None = BODY_SHOWN_CHARACTERS) -> dict[str, Any]:
+    """A record's body as text, whole or its beginning."""
+    body, form = record.decoded_body(), record.flag
     shown, encoding = show_body(body, form)
     text = shown if isinstance(shown, str) else bytes(shown).decode(errors="replace")
     words = {TEXT: "text", JSON: "JSON"}.get(form, "bytes") if encoding != "base64" else "base64"
     return {
-        "text": text[:BODY_SHOWN_BYTES],
-        "cut": len(text) > BODY_SHOWN_BYTES,
+        "text": text if limit is None else text[:limit],
+        "cut": limit is not None and len(text) > limit,
         "bytes": len(body),
         "form": words,
     }
@@ -221,7 +223,7 @@ release_page = _simple(
 def move_page(request: HttpRequest, message_id: str) -> Context | HttpResponseBase:
     """Another due time."""
     view = get_message(message_id)
-    form = WhenForm(request.POST or None)
+    form = WhenForm(posted(request))
     if request.method == "POST" and form.is_valid():
         try:
             due_ms = form.due_ms(_now_ms())
@@ -253,7 +255,7 @@ def move_page(request: HttpRequest, message_id: str) -> Context | HttpResponseBa
 @page("console/send.html", permission="queues.send_message")
 def send_page(request: HttpRequest) -> Context | HttpResponseBase:
     """A message of one's own, to try things out."""
-    form = SendForm(request.POST or None, initial={"topic": request.GET.get("topic", "")})
+    form = SendForm(posted(request), initial={"topic": request.GET.get("topic", "")})
     if request.method == "POST" and form.is_valid():
         try:
             message_id = _send(form, acting(request))
@@ -282,20 +284,37 @@ def send_page(request: HttpRequest) -> Context | HttpResponseBase:
 
 def _send(form: SendForm, by: str) -> str:
     fields = form.cleaned_data
-    now_ms = _now_ms()
-    topic = topic_for_send(fields["topic"])
-    message_id = wires.wiring().get_store().new_id(topic.name, now_ms)
-    message = compose(
-        topic=topic,
-        unique_id=message_id,
-        body=fields["body"].encode(),
+    return send_own(
+        topic=fields["topic"],
+        body=fields["body"],
         form=TEXT,
-        by=by,
-        now_ms=now_ms,
-        due=form.due(now_ms),
+        due=form.due(_now_ms()),
         tag=fields["tag"] or None,
         keys=fields["keys"].split(),
         properties=form.property_map(),
+        by=by,
+    )
+
+
+def send_own(
+    *, topic: str, body: str, form: int, due: Due, tag: str | None, keys: Sequence[str],
+    properties: Mapping[str, str], by: str,
+) -> str:  # fmt: skip
+    """Send a message that a person wrote; its id."""
+    now_ms = _now_ms()
+    found = topic_for_send(topic)
+    message_id = wires.wiring().get_store().new_id(found.name, now_ms)
+    message = compose(
+        topic=found,
+        unique_id=message_id,
+        body=bytes_of_base64(body) if form == BYTES else body.encode(),
+        form=form,
+        by=by,
+        now_ms=now_ms,
+        due=due,
+        tag=tag,
+        keys=keys,
+        properties=properties,
     )
     place([message])
     return message_id

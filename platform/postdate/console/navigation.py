@@ -39,6 +39,7 @@ SECTIONS: tuple[tuple[str, tuple[Stop, ...]], ...] = (
         (
             Stop("Messages", "messages", "message", _LOOK, ("message", "send")),
             Stop("Parked", "parked", "parked", _LOOK),
+            Stop("Dead letters", "dead", "dead", "queues.view_group", ("letters", "letter")),
         ),
     ),
     (

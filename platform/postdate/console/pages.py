@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import render
 
 from queues import wires
@@ -19,7 +19,7 @@ from queues.admin.pages import acting
 from queues.codes import Code
 from queues.problems import Problem
 
-__all__ = ["Context", "acting", "page", "render_page", "require"]
+__all__ = ["Context", "acting", "page", "posted", "render_page", "require"]
 
 Context = dict[str, Any]
 Arguments = ParamSpec("Arguments")
@@ -29,6 +29,7 @@ View = Callable[Concatenate[HttpRequest, Arguments], HttpResponseBase]
 #: Codes of what is simply not there.
 _ABSENT = {
     Code.MESSAGE_NOT_FOUND,
+    Code.DEAD_LETTER_NOT_FOUND,
     Code.TOPIC_NOT_FOUND,
     Code.GROUP_NOT_FOUND,
     Code.OPERATION_NOT_FOUND,
@@ -73,6 +74,11 @@ def render_page(
     response["X-Server-Ms"] = str(now_ms)
     response["Vary"] = "X-Live, Cookie"
     return response
+
+
+def posted(request: HttpRequest) -> QueryDict | None:
+    """What was sent with a form; None when it is only looked at."""
+    return request.POST if request.method == "POST" else None
 
 
 def require(request: HttpRequest, permission: str) -> None:

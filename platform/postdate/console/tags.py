@@ -105,12 +105,12 @@ def duration(length_ms: float | None) -> Any:
         return f"{whole} ms"
     if whole < 10 * _UNITS_MS[-1][1]:
         return f"{whole / 1000:.1f} s"
-    words, rest = [], whole
+    parts, rest = [], whole
     for name, unit_ms in _UNITS_MS:
         count, rest = divmod(rest, unit_ms)
         if count:
-            words.append(f"{count} {name}")
-    return " ".join(words[:2])
+            parts.append(f"{count} {name}")
+    return " ".join(parts[:2])
 
 
 @register.filter
@@ -124,6 +124,12 @@ def size(count: float | None) -> Any:
             return f"{value:,.0f} {name}" if name == _SIZES[0] else f"{value:,.1f} {name}"
         value /= _KIB
     return _NONE
+
+
+@register.filter
+def words(name: str) -> str:
+    """A name of the wire as people write it: `retry_delivered` as `retry delivered`."""
+    return name.replace("_", " ")
 
 
 @register.filter

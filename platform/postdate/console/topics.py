@@ -8,8 +8,8 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from postdate.console import duebars
-from postdate.console.actions import act, confirm
-from postdate.console.pages import Context, acting, page
+from postdate.console.actions import Begun, act, confirm, follow
+from postdate.console.pages import Context, acting, page, posted
 from queues import wires
 from queues.limits import TOPIC_QUEUES_DEFAULT, TOPIC_QUEUES_MAX
 from queues.selectors.control import TopicView, cache, get_topic, groups_of_topic
@@ -104,7 +104,7 @@ def topic_page(request: HttpRequest, name: str) -> Context:
 @page("console/confirm.html", permission="queues.add_topic")
 def topic_add_page(request: HttpRequest) -> Context | HttpResponseBase:
     """A new topic."""
-    form = TopicForm(request.POST or None)
+    form = TopicForm(posted(request))
     if request.method == "POST" and form.is_valid():
         name = form.cleaned_data["name"]
         queues = form.cleaned_data["queues"]
@@ -128,7 +128,7 @@ def topic_add_page(request: HttpRequest) -> Context | HttpResponseBase:
 def topic_change_page(request: HttpRequest, name: str) -> Context | HttpResponseBase:
     """More queues for a topic."""
     topic = get_topic(name)
-    form = WidenForm(request.POST or None, initial={"queues": topic.queues})
+    form = WidenForm(posted(request), initial={"queues": topic.queues})
     if request.method == "POST" and form.is_valid():
         queues = form.cleaned_data["queues"]
         if act(
@@ -154,12 +154,15 @@ def topic_delete_page(request: HttpRequest, name: str) -> Context | HttpResponse
     get_topic(name)
     waiting = due_load(topic=name).waiting
     if request.method == "POST":
+        begun: list[Begun | None] = []
         if act(
             request,
-            lambda: topics.delete_topic(name=name, purge=waiting > 0, by=acting(request)),
+            lambda: begun.append(
+                topics.delete_topic(name=name, purge=waiting > 0, by=acting(request))
+            ),
             done=f"{name} is deleted; {waiting:,} waiting messages are cancelled.",
         ):
-            return redirect("topics")
+            return follow(begun[0], "topics")
         return redirect("topic", name)
     return confirm(
         title=f"Delete {name}?",
@@ -182,15 +185,16 @@ def topic_purge_page(request: HttpRequest, name: str) -> Context | HttpResponseB
     get_topic(name)
     waiting = due_load(topic=name).waiting
     if request.method == "POST":
+        begun: list[Begun | None] = []
         act(
             request,
-            lambda: topics.cancel_waiting(name, by=acting(request)),
+            lambda: begun.append(topics.cancel_waiting(name, by=acting(request))),
             done=f"What waited for {name} is cancelled.",
             action="topic.purge",
             subject=name,
             detail={"waiting": waiting},
         )
-        return redirect("topic", name)
+        return follow(begun[0] if begun else None, "topic", name)
     return confirm(
         title=f"Cancel all that waits for {name}?",
         sentence="No one will receive these messages. The topic itself, and what was delivered to "

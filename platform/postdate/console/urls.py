@@ -4,6 +4,7 @@ from django.urls import path
 
 from postdate.console import (
     bulk,
+    deadletters,
     failures,
     forecast,
     groups,
@@ -68,6 +69,34 @@ urlpatterns = [
         "groups/<path:name>/retries/<slug:message_id>/move/",
         failures.retry_move_page,
         name="retry-move",
+    ),
+    path("dead-letters/", deadletters.dead_page, name="dead"),
+    path("groups/<path:name>/dead-letters/", deadletters.letters_page, name="letters"),
+    path("groups/<path:name>/dead-letters/redrive/", deadletters.redrive_page, name="redrive"),
+    path(
+        "groups/<path:name>/dead-letters/purge/",
+        deadletters.letters_purge_page,
+        name="letters-purge",
+    ),
+    path(
+        "groups/<path:name>/dead-letters/export/",
+        deadletters.letters_export_page,
+        name="letters-export",
+    ),
+    path(
+        "groups/<path:name>/dead-letters/<slug:message_id>/",
+        deadletters.letter_page,
+        name="letter",
+    ),
+    path(
+        "groups/<path:name>/dead-letters/<slug:message_id>/discard/",
+        deadletters.letter_discard_page,
+        name="letter-discard",
+    ),
+    path(
+        "groups/<path:name>/dead-letters/<slug:message_id>/mend/",
+        deadletters.letter_mend_page,
+        name="letter-mend",
     ),
     path("groups/<path:name>/", groups.group_page, name="group"),
     # Work and traces
