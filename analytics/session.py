@@ -21,6 +21,7 @@ SETTINGS: Final = {
 }
 #: What a session has that runs in this process's machine alone.
 LOCAL_SETTINGS: Final = {
+    "spark.master": "local[2]",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
@@ -30,23 +31,20 @@ LOCAL_SETTINGS: Final = {
 }
 
 
-def open_session(name: str, more: Mapping[str, str] | None = None) -> SparkSession:
+def open_session(name: str, local: Mapping[str, str] | None = None) -> SparkSession:
     """A session that knows our data sources.
 
-    `spark-submit` has set the master; `SPARK_REMOTE` names a Spark Connect server; with neither,
-    Spark runs here.
+    `spark-submit` has set master and memory; `SPARK_REMOTE` names a Spark Connect server. With
+    neither, Spark runs here, with `local` for settings: on two cores unless that says otherwise.
     """
-    builder = SparkSession.builder.appName(name)
     settings = dict(SETTINGS)
-    is_local = not os.environ.get("SPARK_REMOTE") and not _is_submitted()
-    if is_local:
-        settings |= LOCAL_SETTINGS
+    if not os.environ.get("SPARK_REMOTE") and not _is_submitted():
+        settings |= LOCAL_SETTINGS | dict(local or {})
         # Workers run what runs this, and not the first `python3` on the path.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    for key, value in {**settings, **(more or {})}.items():
+    builder = SparkSession.builder.appName(name)
+    for key, value in settings.items():
         builder = builder.config(key, value)
-    if is_local:
-        builder = builder.master((more or {}).get("spark.master", "local[2]"))
     spark = builder.getOrCreate()
     register(spark)
     return spark
@@ -55,3 +53,11 @@ def open_session(name: str, more: Mapping[str, str] | None = None) -> SparkSessi
 def _is_submitted() -> bool:
     """Whether `spark-submit` started this process and has chosen where it runs."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def application_of(spark: SparkSession) -> str | None:
+    """Spark's name for what runs; a Connect server may keep it to itself."""
+    try:
+        return spark.conf.get("spark.app.id", None)
+    except Exception:  # noqa: BLE001 (a name is no reason to fail)
+        return None

@@ -20,6 +20,7 @@ NAMES = (
     "longpoll",
     "console",
     "consume",
+    "analytics",
 )
 
 

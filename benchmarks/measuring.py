@@ -27,9 +27,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-for _root in (ROOT, ROOT / "platform"):
-    if str(_root) not in sys.path:
-        sys.path.append(str(_root))
+# First of all: a benchmark may be called as a package of ours is.
+sys.path[:0] = [str(ROOT)]
+if str(ROOT / "platform") not in sys.path:
+    sys.path.append(str(ROOT / "platform"))
 
 
 @dataclass(frozen=True, slots=True)

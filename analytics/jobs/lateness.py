@@ -22,15 +22,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from analytics.buckets import bucket_of, upper_edge
 from analytics.jobs.assembling import assemble
 from analytics.jobs.folding import Folder
+from analytics.jobs.leash import die_with, step_back
 from analytics.jobs.summing import sum_up
 from analytics.log.extent import find_extent
 from analytics.log.facts import QUARTER_MS
 from analytics.partials.keeping import Keeper, home_of
 from analytics.partials.manifest import Manifest
-from analytics.session import open_session
+from analytics.session import application_of, open_session
 from queues.store.disk import Disk
 
 BUSY = 75
@@ -109,40 +112,42 @@ class Steps:
 
 
 def run(request: Request, steps: Steps) -> dict[str, Any]:
-    """Make the report; the reports' lock is held by the caller."""
+    """Make the report in a session of its own; the reports' lock is held by the caller."""
     steps.tell(1, "starting Spark")
     spark = open_session(
         "Postdate lateness",
         {"spark.master": request.master, "spark.driver.memory": request.memory},
     )
-    application_id = spark.conf.get("spark.app.id", None)
-    steps.tell(20, "reading the log", application_id=application_id)
     try:
-        folder = Folder(spark, request.store, {"precision_ms": str(request.precision_ms)})
-
-        def tell(done: int, total: int) -> None:
-            share = done / total if total else 1
-            steps.tell(20 + round(50 * share), "reading the log", bytes=done, bytes_total=total)
-
-        keeper = Keeper(
-            request.store, request.reports / "partials", folder.fold, folder.merge, tell
-        )
-        before = _end_of(request)
-        manifest = keeper.bring_up_to_date(request.end)
-        steps.tell(70, "summing up")
-        home = home_of(request.reports / "partials", find_extent(request.store))
-        files = [home / one.file for one in manifest.partials if _touches(one, request)]
-        sums = sum_up(
-            folder.read(files) if files else None,
-            from_ms=request.from_ms, to_ms=request.to_ms, zone=request.zone,
-            topic=request.topic, slo_ms=request.slo_ms,
-        )  # fmt: skip
-        steps.tell(90, "writing the report")
-        result = assemble(sums, about(request), manifest, read_from=before)
-        result["spark"] = {"application_id": application_id, "version": spark.version}
+        return make(spark, request, steps)
     finally:
         spark.stop()
-    return result
+
+
+def make(spark: SparkSession, request: Request, steps: Steps) -> dict[str, Any]:
+    """Bring the partials up to the log's end and sum them up."""
+    application_id = application_of(spark)
+    steps.tell(20, "reading the log", application_id=application_id)
+    folder = Folder(spark, request.store, {"precision_ms": str(request.precision_ms)})
+
+    def tell(done: int, total: int) -> None:
+        share = done / total if total else 1
+        steps.tell(20 + round(50 * share), "reading the log", bytes=done, bytes_total=total)
+
+    keeper = Keeper(request.store, request.reports / "partials", folder.fold, folder.merge, tell)
+    before = _end_of(request)
+    manifest = keeper.bring_up_to_date(request.end)
+    steps.tell(70, "summing up")
+    home = home_of(request.reports / "partials", find_extent(request.store))
+    files = [home / one.file for one in manifest.partials if _touches(one, request)]
+    sums = sum_up(
+        folder.read(files) if files else None,
+        from_ms=request.from_ms, to_ms=request.to_ms, zone=request.zone,
+        topic=request.topic, slo_ms=request.slo_ms,
+    )  # fmt: skip
+    steps.tell(90, "writing the report")
+    result = assemble(sums, about(request), manifest, read_from=before)
+    return result | {"spark": {"application_id": application_id, "version": spark.version}}
 
 
 def _end_of(request: Request) -> int:
@@ -202,7 +207,6 @@ def main(arguments: Sequence[str]) -> int:
 
 if __name__ == "__main__":
     if parent := os.environ.get("POSTDATE_REPORT_PARENT"):
-        from analytics.jobs.leash import die_with
-
         die_with(int(parent))
+        step_back()
     sys.exit(main(sys.argv[1:]))

@@ -212,6 +212,7 @@ def _environment(data_dir: Path, broker_url: str) -> dict[str, str]:
         "DJANGO_SETTINGS_MODULE": "postdate.settings",
         "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "platform"))),
         "POSTDATE_ENV_FILE": "",
+        "POSTDATE_REPORTS": "manual",
         "POSTDATE_DATA_DIR": str(data_dir),
         "CELERY_BROKER_URL": broker_url,
     }
