@@ -34,6 +34,7 @@ from queues.store.consuming import Consuming
 from queues.store.disk import Disk
 from queues.store.levels import LevelTable
 from queues.store.names import DEAD_LETTER_PREFIX, RETRY_PREFIX, is_system_topic
+from queues.store.resizing import check_timer_sizes
 from queues.store.settings import Sizes
 from queues.store.slotcounts import SlotCounts
 from queues.store.waiting import ReadyWatch
@@ -117,7 +118,9 @@ def _allow_open_files() -> None:
 def _open_store() -> Store:
     _allow_open_files()
     config = _config()
-    store = Store.open(config.store_dir, store_settings(config))
+    opened_with = store_settings(config)
+    check_timer_sizes(Disk(), config.store_dir, opened_with.sizes)
+    store = Store.open(config.store_dir, opened_with)
     store.topic_gate = TopicGate(store)
     return store
 

@@ -26,7 +26,7 @@ from queues.store.settings import Sizes
 logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 1
-_FORMAT = Path("postdate", "format.json")
+FORMAT = Path("postdate", "format.json")
 _DIRECTORIES = ("commitlog", "consumequeue", "index", "config", "postdate/leases")
 
 
@@ -35,12 +35,16 @@ def load_sizes(disk: Disk, root: Path, wanted: Sizes) -> Sizes:
 
     Raises `StoreVersionUnknown` for a newer format and `ConfigCorrupt` for one that is none.
     """
-    path = root / _FORMAT
+    path = root / FORMAT
     if disk.exists(path):
         return _read_sizes(path, disk.read_bytes(path))
-    told = {"version": FORMAT_VERSION, **asdict(wanted)}
-    disk.replace(path, json.dumps(told, indent=2).encode())
+    disk.replace(path, json.dumps(tell_sizes(wanted), indent=2).encode())
     return wanted
+
+
+def tell_sizes(sizes: Sizes) -> dict[str, int]:
+    """The sizes as `format.json` holds them."""
+    return {"version": FORMAT_VERSION, **asdict(sizes)}
 
 
 def _read_sizes(path: Path, data: bytes) -> Sizes:
@@ -59,7 +63,7 @@ def refuse_foreign(disk: Disk, root: Path) -> None:
     kind = disk.network_file_system(root)
     if kind is not None:
         raise NetworkFileSystem(path=root, file_system=kind)
-    if disk.list_names(root / "commitlog") and not disk.exists(root / _FORMAT):
+    if disk.list_names(root / "commitlog") and not disk.exists(root / FORMAT):
         raise NotOurStore(path=root)
 
 

@@ -4,13 +4,17 @@ Migrations, the first administrator, the first API key. What is generated is pri
 lines to paste that send a message and receive it. Repeating it changes nothing.
 """
 
+from importlib import import_module
 from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
 from queues.services.bootstrap import Bootstrapped, bootstrap
+from queues.store.disk import Disk
+from queues.store.errors import StoreUnsupported
+from queues.store.resizing import check_timer_sizes
 
 TRY_IT = """
 Once it says that Postdate is ready, try it from another terminal. A group that will receive:
@@ -31,6 +35,7 @@ class Command(BaseCommand):
         """Do it, and print what is to be known once."""
         config = settings.POSTDATE
         config.data_dir.mkdir(parents=True, exist_ok=True)
+        self._check_timer(config)
         call_command("migrate", interactive=False, verbosity=0)
         made = bootstrap(
             username=config.admin_username,
@@ -38,6 +43,14 @@ class Command(BaseCommand):
             secret=config.bootstrap_api_key,
         )
         self.stdout.write(self._account(made))
+
+    def _check_timer(self, config: Any) -> None:
+        """Refuse here, in words, what every process would refuse."""
+        wanted = import_module(settings.POSTDATE_WIRING).store_settings(config).sizes
+        try:
+            check_timer_sizes(Disk(), config.store_dir, wanted)
+        except StoreUnsupported as error:
+            raise CommandError(error.message) from error
 
     def _account(self, made: Bootstrapped) -> str:
         config = settings.POSTDATE
