@@ -26,8 +26,8 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(120)]
 class Consumers:
     """Processes that consume one store, each with a file of the acks that it was answered."""
 
-    def __init__(self, root: Path, folder: Path) -> None:
-        self._root, self._folder = root, folder
+    def __init__(self, root: Path, folder: Path, *options: str) -> None:
+        self._root, self._folder, self._options = root, folder, options
         self._files: list[Path] = []
         self.living: list[subprocess.Popen[bytes]] = []
 
@@ -35,6 +35,7 @@ class Consumers:
         self._files.append(self._folder / f"acked-{len(self._files)}")
         with self._files[-1].open("wb") as out:
             command = [sys.executable, "-m", "tests.support.consumer", str(self._root), "g"]
+            command += self._options
             self.living.append(subprocess.Popen(command, cwd=ROOT, stdout=out))
 
     def kill_one(self, chance: random.Random) -> None:
@@ -47,11 +48,14 @@ class Consumers:
         while self.living:
             self.kill_one(chance)
 
-    def acked(self) -> Counter[tuple[int, int]]:
-        """How often each message's ack was answered with ``acked``; a line cut short is none."""
+    def lines(self) -> list[list[int]]:
+        """What they told of acks that were answered; a line cut short is none."""
         lines = [line for path in self._files for line in path.read_text().splitlines(True)]
-        whole = [line.split() for line in lines if line.endswith("\n")]
-        return Counter((int(queue_id), int(offset)) for queue_id, offset, _ in whole)
+        return [list(map(int, line.split())) for line in lines if line.endswith("\n")]
+
+    def acked(self) -> Counter[tuple[int, int]]:
+        """How often each message's ack was answered with ``acked``."""
+        return Counter((queue_id, offset) for queue_id, offset, *_ in self.lines())
 
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + ROUNDS))
@@ -83,12 +87,47 @@ def test_consumers_that_are_killed_lose_nothing_and_repeat_nothing(tmp_path, see
     store.close()
 
 
-def send(store: Store, count: int) -> None:
+def test_consumers_of_an_ordered_group_that_are_killed_keep_the_order(tmp_path):
+    chance, pause = random.Random(FIRST_SEED), threading.Event()
+    store = Store.open(tmp_path / "store")
+    consumers = Consumers(tmp_path / "store", tmp_path, "ordered")
+    try:
+        for _ in range(CONSUMERS):
+            consumers.start_one()
+        for _ in range(KILLS // 2):
+            send(store, 150, keys=5)
+            pause.wait(chance.uniform(0.1, 0.6))
+            consumers.kill_one(chance)
+            consumers.start_one()
+        wanted = 150 * (KILLS // 2)
+        assert comes_true(lambda: len(consumers.acked()) >= wanted - 16 * KILLS, pause)
+    finally:
+        consumers.kill_all()
+    before: dict[tuple[int, int], tuple[int, int]] = {}
+    for queue_id, offset, _, received_ns, began_ns in sorted(consumers.lines()):
+        key = queue_id, offset % 5
+        last_offset, over_ns = before.get(key, (-1, 0))
+        assert last_offset < offset, "an answered ack is final"
+        assert over_ns < received_ns, "what was before it in its key was over"
+        before[key] = offset, began_ns
+    assert max(consumers.acked().values()) == 1
+    store.close()
+
+
+def send(store: Store, count: int, *, keys: int = 0) -> None:
     now_ms = store.clock.now_ms()
     ids = store.new_ids("orders", now_ms, count)
     store.send(
         [
-            Outgoing("orders", number % QUEUES, unique_id, b"x", now_ms)
+            Outgoing(
+                "orders",
+                number % QUEUES,
+                unique_id,
+                b"x",
+                now_ms,
+                # The offset in its queue modulo `keys`: a send begins where the one before ended.
+                properties={"__SHARDINGKEY": f"{number // QUEUES % keys}"} if keys else {},
+            )
             for number, unique_id in enumerate(ids)
         ]
     )

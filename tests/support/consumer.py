@@ -1,9 +1,11 @@
-"""A consumer for crash tests: `python consumer.py STORE GROUP` consumes until it is killed.
+"""A consumer for crash tests: `consumer.py STORE GROUP [ordered]` consumes until it is killed.
 
-It prints one line for every ack that was answered: queue, offset, attempt.
+It prints one line for every ack that was answered: queue, offset, attempt, and by the machine's
+monotonic clock when the message was received and when its ack began.
 """
 
 import sys
+import time
 from pathlib import Path
 
 from queues.store import Store
@@ -13,10 +15,11 @@ LEASE_MS = 400
 BATCH = 16
 
 
-def main(root: Path, group: str) -> None:
+def main(root: Path, group: str, *, ordered: bool) -> None:
     """Consume for ever."""
     store = Store.open(root)
     consuming = Consuming(store, b"a secret of the tests")
+    consuming.ordered_of = lambda _: ordered
     while True:
         seen = store.bell.value()
         received = consuming.receive(
@@ -26,10 +29,13 @@ def main(root: Path, group: str) -> None:
             lease_ms=LEASE_MS,
             now_ms=store.clock.now_ms(),
         )
+        received_ns = time.monotonic_ns()
         receipts = [delivery.receipt for delivery in received.deliveries]
+        began_ns = time.monotonic_ns()
         outcomes = consuming.ack(group, receipts, store.clock.now_ms())
         lines = [
-            f"{delivery.queue_id} {delivery.queue_offset} {delivery.attempt}\n"
+            f"{delivery.queue_id} {delivery.queue_offset} {delivery.attempt}"
+            f" {received_ns} {began_ns}\n"
             for delivery, outcome in zip(received.deliveries, outcomes, strict=True)
             if outcome == "acked"
         ]
@@ -40,4 +46,4 @@ def main(root: Path, group: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), sys.argv[2], ordered=sys.argv[3:] == ["ordered"])
