@@ -5,7 +5,7 @@ restored is no longer meant; one that was moved lies in a new unit, behind the p
 that is taken up again after a `kill -9` does the rest and nothing twice. What a run changed is
 found by who its records say changed them: ``PD_BY`` is ``operation:<id>``.
 
-The append lock is held for at most 200 messages at a time, and as long as a hold took nothing is
+The append lock is held for at most 100 messages at a time, and as long as a hold took nothing is
 asked of it: what is due meanwhile is handed over in between.
 """
 

@@ -26,8 +26,8 @@ from queues.store.schedule import Int64s
 
 Thing = TypeVar("Thing")
 
-#: Messages of one hold of the append lock: about a millisecond.
-BULK_RECORDS_MAX = 200
+#: Messages of one hold of the append lock: less than a millisecond.
+BULK_RECORDS_MAX = 100
 #: Bytes of one hold.
 BULK_BYTES_MAX = 256 * 1024
 
