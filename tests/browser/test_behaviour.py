@@ -191,6 +191,32 @@ def test_a_topic_and_a_group_are_made_paused_and_deleted(visitor: Visitor) -> No
     expect(page.locator(".notice.success")).to_contain_text("by-hand is deleted")
 
 
+def test_many_messages_are_looked_at_and_then_cancelled(visitor: Visitor) -> None:
+    for _ in range(3):
+        send(visitor, topic="many", delay="2h", tag="to-go")
+    page = visitor.open("/admin/messages/bulk/")
+    page.fill("#id_topic", "many")
+    page.fill("#id_tag", "to-go")
+    page.get_by_role("button", name="Look at it").click()
+    page.get_by_role("button", name="Cancel them: 3 messages").click()
+    expect(page.locator("#live .card .chip")).to_have_text("succeeded")
+    visitor.open("/admin/messages/?topic=many")
+    expect(page.get_by_role("heading", name="Nothing matches")).to_be_visible()
+
+
+def test_a_dead_letter_is_mended_and_sent_anew(visitor: Visitor) -> None:
+    page = visitor.open("/admin/groups/tired/dead-letters/")
+    page.get_by_role("link", name="no such order").click()
+    page.locator("#live tbody th a").first.click()
+    expect(page.locator("pre.body")).to_have_text("no hope")
+    page.get_by_role("link", name="Edit and send").click()
+    page.fill("#id_body", "some hope")
+    say_yes(page)
+    expect(page.locator("pre.body")).to_have_text("some hope")
+    visitor.open("/admin/groups/tired/dead-letters/")
+    expect(page.get_by_role("heading", name="This group gave nothing up")).to_be_visible()
+
+
 def test_a_key_is_made_shown_once_and_revoked(visitor: Visitor) -> None:
     page = visitor.open("/admin/keys/new/")
     page.fill("#id_name", "a shop")

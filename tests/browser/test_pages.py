@@ -15,7 +15,10 @@ PAGES = [
     "messages/?topic=invoices&state=ready", "messages/?q=nothing-has-this-key",
     "messages/send/", "parked/", "topics/", "topics/orders/", "new-topic/",
     "topics/orders/delete/", "groups/", "groups/billing/", "groups/archive/", "new-group/",
-    "operations/", "keys/", "keys/new/", "audit/", "system/", "auth/user/", "password_change/",
+    "groups/billing/retries/", "groups/billing/reset/", "dead-letters/",
+    "groups/tired/dead-letters/", "groups/tired/dead-letters/redrive/", "messages/bulk/",
+    "operations/", "reports/", "keys/", "keys/new/", "audit/", "system/",
+    "auth/user/", "password_change/",
 ]  # fmt: skip
 
 

@@ -5,6 +5,8 @@ import re
 import pytest
 from django.contrib.auth.models import Group as Role
 from django.contrib.auth.models import User
+from django.test import Client
+from django.views.defaults import server_error
 
 from tests.support.visiting import Console
 
@@ -222,3 +224,17 @@ def test_a_group_shows_who_holds_what(console):
     html = console.text("/admin/groups/billing/")
     assert "worker-7" in html
     assert message["id"] in html
+
+
+def test_the_page_of_a_failure_needs_nothing_that_may_have_failed(rf):
+    answer = server_error(rf.get("/admin/"))
+    assert answer.status_code == 500
+    assert b"went wrong on our side" in answer.content
+
+
+def test_a_form_from_elsewhere_is_refused_in_words(console):
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = console.client.cookies
+    answer = strict.post("/admin/new-topic/", {"name": "orders", "queues": 4})
+    assert answer.status_code == 403
+    assert b"Nothing was changed" in answer.content

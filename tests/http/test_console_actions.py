@@ -88,14 +88,15 @@ def test_what_a_service_refuses_is_said_on_the_page(console):
 
 def test_a_group_is_made_changed_paused_resumed_and_deleted(console):
     console.post("/admin/new-group/", name="billing", subscriptions="orders: paid || due\nmails",
-                 max_retries=3, start_from="earliest")  # fmt: skip
+                 max_retries=3, start_from="earliest", mode="clustering")  # fmt: skip
     made = console.api.get("groups/billing").json
     assert made["subscriptions"] == [
         {"topic": "orders", "tags": "paid || due"}, {"topic": "mails", "tags": "*"},
     ]  # fmt: skip
     console.post("/admin/groups/billing/change/", subscriptions="orders", max_retries=5,
-                 start_from="earliest")  # fmt: skip
-    assert console.api.get("groups/billing").json["max_retries"] == 5
+                 start_from="earliest", mode="clustering", ordered="on")  # fmt: skip
+    changed = console.api.get("groups/billing").json
+    assert (changed["max_retries"], changed["ordered"]) == (5, True)
     for paused in (True, False):
         console.post("/admin/groups/billing/pause/")
         assert console.api.get("groups/billing").json["paused"] is paused

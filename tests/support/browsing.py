@@ -119,6 +119,7 @@ def fill(running: Running) -> None:
             "/topics/orders/messages",
             {"body": "soon", "delay": "1s", "keys": ["soon"]},
         )
+        _give_up(client)
         await_that(
             lambda: call(client, "POST", "/groups/billing/receive", {"consumer_id": "worker-1"})[
                 "messages"
@@ -126,6 +127,19 @@ def fill(running: Running) -> None:
             within_s=60,
             what="a message is received",
         )
+
+
+def _give_up(client: Client) -> None:
+    """A group whose only message is a dead letter."""
+    call(client, "PUT", "/groups/tired", _group("sorrows"))
+    call(client, "POST", "/topics/sorrows/messages", {"body": "no hope", "keys": ["lost"]})
+    received: list[Any] = await_that(
+        lambda: call(client, "POST", "/groups/tired/receive", {})["messages"],
+        within_s=60,
+        what="the message of the tired group is received",
+    )
+    body = {"receipts": [received[0]["receipt"]], "reason": "no such order"}
+    call(client, "POST", "/groups/tired/dead-letter", body)
 
 
 def call(client: Client, method: str, path: str, body: Any = None) -> Any:

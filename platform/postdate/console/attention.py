@@ -39,7 +39,7 @@ def notices(
     loops: list[LoopState], health: dict[str, Any], counters: dict[str, int], seconds: Counted
 ) -> list[Notice]:
     """Everything, worst first."""
-    found = [*_disk(health, counters), *_loops(loops), *_parked(), *_dead(), *_clock(loops)]
+    found = [*_disk(health, counters), *_loops(loops), *_parked(counters), *_dead(), *_clock(loops)]
     found += [*_failed(), *_hot_seconds(seconds)]
     return sorted(found, key=lambda notice: notice.tone != "bad")
 
@@ -77,7 +77,9 @@ def _loops(loops: list[LoopState]) -> list[Notice]:
     return found
 
 
-def _parked() -> list[Notice]:
+def _parked(counters: dict[str, int]) -> list[Notice]:
+    if not counters["parked"]:
+        return []  # To look would read the whole journal once.
     parked = len(wires.wiring().get_store().parked(limit=_PARKED_SHOWN))
     if not parked:
         return []

@@ -47,6 +47,17 @@ class GroupForm(forms.Form):
     max_retries = forms.IntegerField(
         min_value=0, max_value=RETRIES_MAX, initial=16, help_text="Then it is a dead letter."
     )
+    mode = forms.ChoiceField(
+        choices=[
+            ("clustering", "one consumer each"),
+            ("broadcasting", "every consumer each"),
+        ],
+        label="A message goes to",
+    )
+    ordered = forms.BooleanField(
+        required=False,
+        label="In order: one message of a sharding key at a time",
+    )
     start_from = forms.ChoiceField(
         choices=[("latest", "what comes from now on"), ("earliest", "what is there already, too")],
         label="Begins with",
@@ -62,8 +73,8 @@ class GroupForm(forms.Form):
                 Subscription(topic=topic.strip(), tags=tags.strip() or "*")
                 for topic, _, tags in pairs
             ],
-            mode=before.mode if before else "clustering",
-            ordered=before.ordered if before else False,
+            mode=fields["mode"],
+            ordered=fields["ordered"],
             max_retries=fields["max_retries"],
             retry_queues=before.retry_queues if before else 1,
             retry_policy=dict(before.retry_policy) if before else {"type": "levels"},
@@ -206,6 +217,8 @@ def group_change_page(request: HttpRequest, name: str) -> Context | HttpResponse
         "name": name,
         "subscriptions": lines,
         "max_retries": group.max_retries,
+        "mode": group.mode,
+        "ordered": group.ordered,
         "start_from": group.start_from,
     }
     form = GroupForm(posted(request), initial=initial)
