@@ -21,6 +21,8 @@ NAMES = (
     "console",
     "consume",
     "analytics",
+    "renewing",
+    "timer_engines",
 )
 #: Only when named: it needs Maven, Java and half an hour.
 NAMED_ONLY = ("rocketmq",)

@@ -294,7 +294,7 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="draw the rates into this PNG")
     asked = parser.parse_args()
     count = 60_000 if asked.quick else asked.messages
-    small, far = (30_000, 2_000) if asked.quick else (1_000_000, 200_000)
+    small, far = max(count // 10, 30_000), max(count // 50, 2_000)
     sizes = (100, 1_000) if asked.quick else (100, 1_000, 4_000)
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
         forms = measure(count, asked.record_bytes, sizes, small, Path(folder))

@@ -11,6 +11,7 @@ from concurrent.futures import Executor, Future
 from typing import Generic, Protocol, TypeVar
 
 from queues.store.errors import DiskFull
+from scheduler.engine.errors import EngineBusy
 from scheduler.engine.limits import CHECKPOINT_MS, IDLE_CHECKPOINT_MS
 
 
@@ -53,10 +54,10 @@ class Checkpointing(Generic[Positions]):
                 self._settle_running(now_ms)
 
     def _settle_running(self, now_ms: int) -> None:
-        """Take note of the checkpoint that was made; one that found no room is tried again."""
+        """Take note of the checkpoint that was made; one that was refused is tried again."""
         try:
             self.wait()
-        except DiskFull:
+        except (DiskFull, EngineBusy):
             self._not_before_ms = now_ms + CHECKPOINT_MS
 
     def _is_time(self, now_ms: int, is_quiet: Callable[[Positions], bool]) -> bool:
@@ -93,6 +94,6 @@ class Checkpointing(Generic[Positions]):
             try:
                 self._save(positions)
                 running.set_result(None)
-            except DiskFull as error:
+            except (DiskFull, EngineBusy) as error:
                 running.set_exception(error)
         self._running = running, positions

@@ -74,7 +74,9 @@ class Timeline:
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Note a checkpoint, and return after it and all before it is on the device."""
-        self._asked(lambda: self._database.put(CHECKPOINT_KEY, checkpoint.encode()))
+        batch = WriteBatch(raw_mode=True)
+        batch.put(CHECKPOINT_KEY, checkpoint.encode())
+        self._asked(lambda: self._database.write(batch, self._writes))
         self.sync()
 
     def sync(self) -> None:
@@ -83,7 +85,9 @@ class Timeline:
 
     def remove_range(self, begin: bytes, end: bytes) -> None:
         """Remove the entries of [begin, end) by one mark, without looking at them."""
-        self._asked(lambda: self._database.delete_range(begin, end))
+        batch = WriteBatch(raw_mode=True)
+        batch.delete_range(begin, end)
+        self._asked(lambda: self._database.write(batch, self._writes))
 
     # -- reading --------------------------------------------------------------------------------
 

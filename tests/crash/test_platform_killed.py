@@ -95,9 +95,12 @@ def delivered_records(data_dir: Path, topic: str) -> list[Record]:
         ]
 
 
+@pytest.mark.parametrize("engine", ["wheel", "rocksdb"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_killed_processes_lose_double_and_hurry_nothing(seed: int, tmp_path: Path) -> None:
-    with running_platform(tmp_path) as running:
+def test_killed_processes_lose_double_and_hurry_nothing(
+    seed: int, engine: str, tmp_path: Path
+) -> None:
+    with running_platform(tmp_path, POSTDATE_TIMER_ENGINE=engine) as running:
         with killing(running, seed, roles={"web", "scheduler"}) as killed:
             outcome = play(running, seed)
         records = delivered_records(running.data_dir, outcome.topic)

@@ -128,3 +128,24 @@ def test_the_oldest_slot_with_anything_outstanding_is_known() -> None:
     assert counts.oldest_ms() == 3_000
     counts.settle(np.array([9_000, 3_000, 9_000]))
     assert (counts.oldest_ms(), counts.total) == (None, 0)
+
+
+def test_a_timeline_that_cannot_take_more_is_tried_again_and_delays_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with WheelWorld(engine="rocksdb") as world:
+        world.settle()
+        engine = world.step.engine
+        assert isinstance(engine, RocksEngine)
+
+        def refuse(*_: object, **__: object) -> None:
+            raise EngineBusy
+
+        monkeypatch.setattr(engine.timeline, "write", refuse)
+        monkeypatch.setattr(engine.timeline, "save", refuse)
+        ids = world.send([200, 60_000])
+        world.run_until(world.clock.now_ms() + 3_000)
+        assert world.look().keys() == {ids[0]}
+        monkeypatch.undo()
+        world.run_until(world.clock.now_ms() + 60_000)
+        assert world.look().keys() == set(ids)
