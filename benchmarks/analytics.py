@@ -173,15 +173,15 @@ def scan(spark: SparkSession, root: Path, verify: str) -> object:
     return rows.groupBy("event", "level").agg({"*": "count", "lateness_ms": "max"}).collect()
 
 
-def facts_of(spark: SparkSession, root: Path, verify: str = "crc") -> Any:
+def facts_of(spark: SparkSession, root: Path, verify: str = "crc", facts: str = "all") -> Any:
     """The facts of the whole log."""
-    reader = spark.read.format("commitlog_facts").option("verify", verify)
+    reader = spark.read.format("commitlog_facts").options(verify=verify, facts=facts)
     return reader.option("partitions", str(CORES)).load(str(root))
 
 
 def of_log(spark: SparkSession, root: Path, verify: str) -> Any:
     """Quantiles by topic and level, from the log's bytes."""
-    return told(not_read(facts_of(spark, root, verify)))
+    return told(not_read(facts_of(spark, root, verify, facts="delivered")))
 
 
 def of_facts(spark: SparkSession, facts: Path) -> Any:

@@ -12,6 +12,8 @@ verify         ``crc`` (default): every record's CRC is computed; ``structure``:
 damaged        ``rows`` (default): a stretch that cannot be read is a row of event ``damaged``;
                ``skip``: it is left out
 partitions     how many there shall be; by default twice the processors
+facts          of commitlog_facts: ``all`` (default), or ``delivered``: only these are counted, and
+               records that they do not need are checked by their structure alone
 precision_ms   width of a broker's timer slots (1000)
 max_bytes      of a stream: the log's bytes in a batch, at most
 pushdown       ``true``: conditions on `topic` and `event` are taken from the query; needs the
@@ -48,6 +50,7 @@ class Options:
     precision_ms: int
     max_bytes: int | None
     pushdown: bool
+    deliveries_only: bool
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> "Options":
@@ -69,6 +72,7 @@ class Options:
             precision_ms=_number(options, "precision_ms") or 1000,
             max_bytes=_number(options, "max_bytes"),
             pushdown=bool(_one_of(options, "pushdown", "false", "true")),
+            deliveries_only=_one_of(options, "facts", "all", "delivered"),
         )
 
 

@@ -25,6 +25,7 @@ from analytics.datasource.reading import Conditions, read_share
 from analytics.datasource.streaming import CommitLogStreamReader
 from analytics.log.extent import find_extent
 from analytics.log.fold import Fold
+from analytics.log.leading import is_delivery
 from analytics.log.lookback import Lookback
 from analytics.log.table import COLUMNS
 from analytics.log.walk import Seen, walk
@@ -133,10 +134,12 @@ class FactsReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, SharePartition)  # noqa: S101 (Spark gives back what it got)
         options = self._options
-        fold = Fold(Lookback(find_extent(options.path)).due_at, options.precision_ms)
+        only = options.deliveries_only
+        lookback = Lookback(find_extent(options.path))
+        fold = Fold(lookback.due_at, options.precision_ms, deliveries_only=only)
         seen = Seen()
         for piece in partition.share.pieces:
-            for block in walk(piece, seen, options.verify):
+            for block in walk(piece, seen, options.verify, is_delivery if only else None):
                 fold.add(block)
         fold.note_read(seen)
         yield fact_batch(

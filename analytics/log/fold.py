@@ -15,7 +15,14 @@ import numpy as np
 from analytics.log.changes import fold_changes
 from analytics.log.facts import KINDS, QUARTER_MS, Series, Tally
 from analytics.log.foreign import fold_foreign
-from analytics.log.leading import Leading, is_ours, leading_of, real_topics_of, topics_of
+from analytics.log.leading import (
+    Leading,
+    is_delivery,
+    is_ours,
+    leading_of,
+    real_topics_of,
+    topics_of,
+)
 from analytics.log.names import JOURNAL, LEVELS, RETRY, TIMER, USER, Names
 from analytics.log.tracefold import fold_traces
 from analytics.log.walk import Block, Bools, Int64s, Seen
@@ -37,8 +44,13 @@ _LEVEL: Final = _KINDS.index("L")
 class Fold:
     """Counts what the blocks given to it say."""
 
-    def __init__(self, due_at: Callable[[int], int | None], precision_ms: int = 1000) -> None:
+    def __init__(
+        self, due_at: Callable[[int], int | None], precision_ms: int = 1000,
+        *, deliveries_only: bool = False,
+    ) -> None:  # fmt: skip
         self.tally = Tally()
+        #: Whether only the fact ``delivered`` is asked for.
+        self._deliveries_only = deliveries_only
         self.names = Names()
         #: The due time that the record at a log offset holds, if it is still there.
         self._due_at = due_at
@@ -52,6 +64,8 @@ class Fold:
         if not ours.all():
             fold_foreign(block.take(~ours), self.tally, self._precision_ms)
             block = block.take(ours)
+        if self._deliveries_only:
+            block = block.take(is_delivery(block))
         if len(block.ats):
             self._add_ours(block)
 
@@ -66,6 +80,8 @@ class Fold:
         to_topic = purposes == USER
         self._delivered(block, leading, topics, handed & to_topic)
         self._immediate(block, leading, topics, is_first & to_topic)
+        if self._deliveries_only:
+            return
         self._redelivered(block, leading, topics, handed & (purposes == RETRY))
         self._redriven(block, topics, (leading.letter == ord("X")) & (purposes == RETRY))
         waits = (purposes == LEVELS) | (purposes == TIMER)
@@ -88,6 +104,8 @@ class Fold:
         due_ms = leading.due_ms[chosen]
         lateness_ms = store_ms - due_ms
         self._add("delivered", store_ms, topics[chosen], _kinds(leading, chosen), lateness_ms)
+        if self._deliveries_only:
+            return
         quarters = due_ms // QUARTER_MS
         seconds = (due_ms - quarters * QUARTER_MS) // 1000
         first = int(quarters.min())
@@ -102,7 +120,8 @@ class Fold:
             store_ms = block.heads["store_ms"][chosen].astype(np.int64)
             nothing, kinds = np.zeros_like(store_ms), _kinds(leading, chosen)
             self._add("delivered", store_ms, topics[chosen], kinds, nothing)
-            self._add("sent", store_ms, topics[chosen], kinds, nothing)
+            if not self._deliveries_only:
+                self._add("sent", store_ms, topics[chosen], kinds, nothing)
 
     def _sent(self, block: Block, leading: Leading, chosen: Bools) -> None:
         if not chosen.any():

@@ -67,6 +67,14 @@ def is_ours(block: Block) -> Bools:
     return found
 
 
+def is_delivery(block: Block) -> Bools:
+    """Which records of ours are hand-overs or immediate messages: two letters tell."""
+    places = np.where(is_ours(block), block.property_at, 0)
+    letters, kinds = block.memory.octets[places + 29], block.memory.octets[places + 59]
+    found: Bools = (letters == ord("H")) | ((letters == ord("N")) & (kinds == ord("I")))
+    return found
+
+
 def leading_of(block: Block) -> Leading:
     """The leading properties of records that are all of ours."""
     rows = block.memory.numbers(_LEADING)[block.property_at]

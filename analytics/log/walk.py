@@ -8,7 +8,7 @@ lengths and the seal's place must be right, but flipped bits inside a record are
 """
 
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -135,20 +135,32 @@ class Seen:
         self.end = self.last_offset + self.last_size
 
 
-def walk(piece: Piece, seen: Seen, verify: Verify = "crc") -> Iterator[Block]:
-    """Give the whole records that begin in the piece; raises `SegmentRemoved` if it is gone."""
+#: Which of a block's records the caller will use.
+Wanted = Callable[[Block], Bools]
+
+
+def walk(
+    piece: Piece, seen: Seen, verify: Verify = "crc", wanted: Wanted | None = None
+) -> Iterator[Block]:
+    """Give the whole records that begin in the piece; raises `SegmentRemoved` if it is gone.
+
+    With `wanted`, the CRCs of other records are not computed: they count by their structure.
+    """
     try:
         mapped = Disk().map(piece.path, write=False)
     except FileNotFoundError:
         raise SegmentRemoved(piece.start) from None
-    yield from _Walk(piece, Memory(mapped.memory), seen, verify).blocks()
+    yield from _Walk(piece, Memory(mapped.memory), seen, verify, wanted).blocks()
 
 
 class _Walk:
     """One walk over one piece."""
 
-    def __init__(self, piece: Piece, memory: Memory, seen: Seen, verify: Verify) -> None:
+    def __init__(
+        self, piece: Piece, memory: Memory, seen: Seen, verify: Verify, wanted: Wanted | None
+    ) -> None:
         self._piece, self._memory, self._seen, self._verify = piece, memory, seen, verify
+        self._wanted = wanted
         self._base = piece.base
         self._end = min(piece.end - piece.base, len(memory.octets))
         self._heads = memory.numbers(HEAD)
@@ -223,13 +235,18 @@ class _Walk:
         sealed &= (memory.octets[ends - _SEAL_DIGITS_AT - 1] == 1) & (memory.octets[ends - 1] == 2)  # noqa: PLR2004 (the separators)
         if self._verify == "structure" and self._piece.ours:
             return sealed
+        used = (
+            sealed if self._wanted is None or not self._piece.ours else self._wanted(block) & sealed
+        )
+        rows = np.flatnonzero(used)
+        ats, ends = block.ats[rows], ends[rows]
         digits = memory.numbers("V10")[ends - _SEAL_DIGITS_AT].view(np.uint8).reshape(-1, 10)
         told = (digits.astype(np.int64) - ord("0")) @ _POWERS
         view, crc32 = memory.view, zlib.crc32
         covered = (ends - CRC_PROPERTY_BYTES).tolist()
-        crcs = [crc32(view[at:end]) for at, end in zip(block.ats.tolist(), covered, strict=True)]
-        right: Bools = sealed & (told == np.array(crcs, np.int64) & CRC_MASK)
-        return right
+        crcs = [crc32(view[at:end]) for at, end in zip(ats.tolist(), covered, strict=True)]
+        sealed[rows] = told == np.array(crcs, np.int64) & CRC_MASK
+        return sealed
 
     def _single(self, at: int) -> Generator[Block, None, int]:
         """What is not part of a chain; return where the walk goes on."""

@@ -200,3 +200,25 @@ def test_a_brokers_retries_and_dead_letters_keep_their_group(
         rows = rows_of(facts, fact)
         assert rows
         assert all("billing" in row[0] for row in rows)
+
+
+def test_asked_for_deliveries_alone_nothing_else_is_counted_or_verified(
+    lived: LivedStore,
+) -> None:
+    for _ in range(6):
+        lived.send("orders", level=1)
+        lived.send("payments")
+    lived.after(1_003).flush()
+    whole, _ = fold(lived.store.root)
+    some, seen = fold(lived.store.root, deliveries_only=True)
+    assert some == {key: sums for key, sums in whole.items() if key[0].fact == "delivered"}
+    assert counts(some) == {"delivered": 12}
+    with (lived.store.root / "commitlog" / f"{0:020d}").open("r+b") as file:
+        file.seek(100)  # Inside the body of the first holding record.
+        file.write(b"\xff")
+        file.seek(seen.last_offset + 100)  # And of the last delivered one.
+        file.write(b"\xff")
+    damaged, seen = fold(lived.store.root, deliveries_only=True)
+    assert counts(damaged) == {"delivered": 11}
+    assert seen.damaged == 1
+    assert fold(lived.store.root)[1].damaged == 2
