@@ -42,6 +42,16 @@ def kept_of(group: GroupView) -> Kept:
     return Kept(in_flight(group), count_retrying(group.name), count_dead(group.name))
 
 
+def tries_again(group: GroupView) -> bool:
+    """Whether consumers hold messages of the group, or retries wait or are ready for them."""
+    lags = lag_of(group)
+    return (
+        any(lag.leased for lag in lags)
+        or any(lag.ready for lag in lags if lag.topic.startswith(RETRY_PREFIX))
+        or count_retrying(group.name) > 0
+    )
+
+
 def count_retrying(group: str) -> int:
     """The retries of a group that wait for their time."""
     return count_waiting(RETRY_PREFIX + group)

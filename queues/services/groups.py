@@ -21,7 +21,7 @@ from queues.models import Group, Operation
 from queues.naming import check_group_name, check_topic_name
 from queues.problems import Problem
 from queues.selectors import control, scheduled
-from queues.selectors.backlog import in_flight, kept_of
+from queues.selectors.backlog import kept_of, tries_again
 from queues.selectors.control import GroupView
 from queues.services.audit import now, record_change
 from queues.services.broadcasting import forget_members, names_of
@@ -294,8 +294,8 @@ def _check_bounds(field: str, value: int, least: int, most: int) -> None:
 
 def _check_change(group: Group, plan: GroupPlan) -> None:
     changed = [name for name in _FIXED_IN_FLIGHT if getattr(group, name) != getattr(plan, name)]
-    if changed and in_flight(control.get_group(group.name)):
-        detail = "It can be changed once nothing is leased."
+    if changed and tries_again(control.get_group(group.name)):
+        detail = "It can be changed once nothing is leased and nothing is tried again."
         raise Problem(Code.GROUP_IN_FLIGHT, detail, pointer=f"/{changed[0]}")
 
 

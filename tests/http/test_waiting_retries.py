@@ -209,3 +209,16 @@ def test_a_key_outside_the_groups_pattern_is_refused(api, message):
     limited = api.as_(groups=("mail-*",))
     assert limited.get("groups/billing/retries").code == "forbidden"
     assert limited.delete(f"groups/billing/retries/{message['id']}").code == "forbidden"
+
+
+def test_a_group_that_tries_again_keeps_its_mode(api, clock, message):
+    changed = {"subscriptions": [{"topic": "orders"}], "mode": "broadcasting"}
+    for _ in range(2):  # While the retry waits, and while it is ready.
+        answer = api.put("groups/billing", changed)
+        assert (answer.status, answer.code) == (409, "group_in_flight")
+        clock.advance(10_000)
+        api.hand_over_what_is_due()
+    (again,) = api.receive()
+    api.post("groups/billing/ack", {"receipts": [again["receipt"]]})
+    assert api.put("groups/billing", changed).status == 200
+    assert again["id"] == message["id"]
