@@ -15,13 +15,13 @@ Example: ``PD_IDEMPOTENCY\\x01 0123456789abcdef0123456789abcdef:order-7@17900000
 from collections.abc import Callable, Sequence
 
 from queues.store.append import Appender
-from queues.store.batch import Batch, seal
+from queues.store.batch import Batch, key_hash, seal
 from queues.store.control import Word
 from queues.store.encode import Encoder
 from queues.store.errors import MessageIllegal, RecordCorrupt, RecordGone, StoreFull
-from queues.store.hashes import index_hash
 from queues.store.held import real_of
 from queues.store.index import SKEW_MS
+from queues.store.indexfile import IndexFile
 from queues.store.limits import HOLD_BYTES_MAX, KEYED_RECORDS_MAX
 from queues.store.messages import Once, Placed, Repeat
 from queues.store.names import SCHEDULE_TOPIC, TIMER_TOPIC, holds_schedule
@@ -35,6 +35,7 @@ REMEMBERED_MS = 24 * 3_600_000
 _FINGERPRINT_DIGITS = 32
 #: Candidates that are looked at: older uses of the key, and others with its hash.
 _CANDIDATES_MAX = 64
+_NO_END_MS = 1 << 62
 
 #: What became of one message: stored now, or what an earlier one with its key became.
 Sent = Placed | Repeat
@@ -69,7 +70,8 @@ class OnceSender:
 
     def is_repeat(self, once: Once) -> bool:
         """Whether a message's key was used before, as far as readers can see now."""
-        return self._find(once, self._parts.clock.now_ms(), 0) is not None
+        now_ms, files = self._parts.clock.now_ms(), list(self._parts.index.files())
+        return self._find(once, _hashes(once), now_ms, files) is not None
 
     def _send(self, messages: Sequence[Once]) -> tuple[list[Sent], int]:
         sent: dict[int, Sent] = {}
@@ -89,11 +91,12 @@ class OnceSender:
 
     def _send_part(self, messages: Sequence[Once], part: list[int], sent: dict[int, Sent]) -> int:
         """Send what one hold may take; where the log must be flushed to."""
-        now_ms = self._parts.clock.now_ms()
+        now_ms, index = self._parts.clock.now_ms(), self._parts.index
         file = self._parts.control.words[Word.INDEX_FILE]
-        end, missing = 0, []
+        end, missing, files = 0, [], list(index.files())
+        hashes = {number: _hashes(messages[number]) for number in part}
         for number in part:
-            found = self._find(messages[number], now_ms, 0)
+            found = self._find(messages[number], hashes[number], now_ms, files)
             if found is None:
                 missing.append(number)
             else:
@@ -103,8 +106,10 @@ class OnceSender:
         sealed = seal(self._encoded([messages[number] for number in missing], now_ms))
         with self._appender.hold():
             lost = set()
+            same = file and file == self._parts.control.words[Word.INDEX_FILE]
+            files = [index.file(file)] if same else list(index.files(file))
             for place, number in enumerate(missing):
-                found = self._find(messages[number], now_ms, file)
+                found = self._find(messages[number], hashes[number], now_ms, files)
                 if found is not None:
                     sent[number], end = found[0], max(end, found[1])
                     lost.add(place)
@@ -129,24 +134,20 @@ class OnceSender:
 
     # -- looking --------------------------------------------------------------------------------
 
-    def _find(self, once: Once, now_ms: int, file: int) -> tuple[Repeat, int] | None:
-        """What the key's first use became, and where its record ends; None for a new key.
-
-        Only index files from `file` on are asked.
-        """
+    def _find(
+        self, once: Once, hashes: Sequence[int], now_ms: int, files: Sequence[IndexFile]
+    ) -> tuple[Repeat, int] | None:
+        """What the key's first use became, and where its record ends; None for a new key."""
         message, key, _ = once
-        if key is None:
-            return None
-        text = idempotency_text(f":{key}")
-        for topic in (message.topic, SCHEDULE_TOPIC, TIMER_TOPIC):
-            offsets = self._parts.index.lookup(
-                index_hash(topic, text), begin_ms=now_ms - REMEMBERED_MS - SKEW_MS,
-                limit=_CANDIDATES_MAX, from_file=file,
-            )  # fmt: skip
-            for offset in offsets:
-                record = self._read(offset)
-                if record is not None and _is_use_of(record, message.topic, key, now_ms):
-                    return _repeat(record), offset + len(record.raw)
+        begin_ms = now_ms - REMEMBERED_MS - SKEW_MS
+        for file in files if key is not None else ():
+            if file.end_ms < begin_ms:
+                continue
+            for one in hashes:
+                for offset in file.lookup(one, begin_ms, _NO_END_MS, _CANDIDATES_MAX):
+                    record = self._read(offset)
+                    if record is not None and _is_use_of(record, message.topic, key, now_ms):
+                        return _repeat(record), offset + len(record.raw)
         return None
 
     def _read(self, offset: int) -> Parsed | None:
@@ -161,7 +162,17 @@ class OnceSender:
             return None
 
 
-def _is_use_of(record: Parsed, topic: str, key: str, now_ms: int) -> bool:
+def _hashes(once: Once) -> tuple[int, ...]:
+    """The index hashes of a message's key, wherever its first use waits or waited."""
+    message, key, _ = once
+    if key is None:
+        return ()
+    text = idempotency_text(f":{key}").encode("ascii")
+    topics = message.topic, SCHEDULE_TOPIC, TIMER_TOPIC
+    return tuple(key_hash(topic, text) for topic in topics)
+
+
+def _is_use_of(record: Parsed, topic: str, key: str | None, now_ms: int) -> bool:
     told = record.idempotency
     return (
         told is not None

@@ -4,6 +4,7 @@
 another, named by its creation time (17 digits, ``yyyyMMddHHmmssSSS``, UTC here).
 """
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -62,27 +63,27 @@ class IndexSet:
         return name
 
     def lookup(
-        self, key_hash: int, *, begin_ms: int = 0, end_ms: int = 1 << 62, limit: int = 64,
-        from_file: int = 0,
-    ) -> list[int]:  # fmt: skip
-        """Log offsets of records that may have the key, newest first; hashes collide.
-
-        Files older than the one named `from_file` are left out.
-        """
+        self, key_hash: int, *, begin_ms: int = 0, end_ms: int = 1 << 62, limit: int = 64
+    ) -> list[int]:
+        """Log offsets of records that may have the key, newest first; hashes collide."""
         found: list[int] = []
-        names = self.names()
-        for name in set(self._files) - set(names):
-            self._files.pop(name, None)
-        for name in reversed(names):
-            if name < from_file:
-                break
-            file = self._file_if_there(name)
-            if file is None or file.end_ms < begin_ms or file.begin_ms > end_ms:
+        for file in self.files():
+            if file.end_ms < begin_ms or file.begin_ms > end_ms:
                 continue
             found += file.lookup(key_hash, begin_ms, end_ms, limit - len(found))
             if len(found) >= limit:
                 break
         return found
+
+    def files(self, from_file: int = 0) -> Iterator[IndexFile]:
+        """The files, newest first, down to the one named `from_file`."""
+        names = self.names()
+        for name in set(self._files) - set(names):
+            self._files.pop(name, None)
+        for name in reversed(names):
+            file = self._file_if_there(name) if name >= from_file else None
+            if file is not None:
+                yield file
 
     def remove_below(self, log_min: int) -> None:
         """Remove the files whose last entry lies below `log_min`, never the newest."""
