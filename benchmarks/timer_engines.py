@@ -63,7 +63,7 @@ def grow(form: Form, root: Path, count: int, size: int) -> dict[str, Any]:
     points, spent, done = [], 0.0, 0
     written, processor = written_bytes(), time.process_time()
     making = 0.0
-    mark_spent, mark_done = 0.0, 0
+    mark_spent, mark_done, mark_processor = 0.0, 0, processor
     while done < count:
         began = time.process_time()
         messages = Messages(chance, done, min(BATCH, count - done), DAY_MS)
@@ -75,8 +75,11 @@ def grow(form: Form, root: Path, count: int, size: int) -> dict[str, Any]:
         done += len(messages.offsets)
         if done - mark_done >= count / POINTS or done == count:
             per_second = (done - mark_done) / (spent - mark_spent)
-            points.append({"backlog": done, "per_second": round(per_second)})
-            mark_spent, mark_done = spent, done
+            used = time.process_time() - making
+            cpu_us = rounded((used - mark_processor) / (done - mark_done) * 1e6)
+            point = {"backlog": done, "per_second": round(per_second), "cpu_us": cpu_us}
+            points.append(point)
+            mark_spent, mark_done, mark_processor = spent, done, used
     processor = time.process_time() - processor - making
     os.sync()
     part = max(1, len(points) // 4)
@@ -84,14 +87,17 @@ def grow(form: Form, root: Path, count: int, size: int) -> dict[str, Any]:
         "points": points,
         "per_second": round(count / spent),
         "last_to_first": rounded(_mean(points[-part:]) / _mean(points[:part])),
+        "cpu_last_to_first": rounded(
+            _mean(points[-part:], "cpu_us") / _mean(points[:part], "cpu_us")
+        ),
         "cpu_us_per_message": rounded(processor / count * 1e6),
         "device_bytes_per_message": rounded((written_bytes() - written) / count),
         "disk_bytes_per_message": rounded(disk_bytes(root) / count),
     }
 
 
-def _mean(points: list[dict[str, int]]) -> float:
-    return sum(point["per_second"] for point in points) / len(points)
+def _mean(points: list[dict[str, float]], what: str = "per_second") -> float:
+    return sum(point[what] for point in points) / len(points)
 
 
 def forget_pages(folder: Path) -> None:
@@ -246,7 +252,8 @@ def verdict(forms: dict[str, Any]) -> list[str]:
     return [
         (
             f"Whole records as values: writing ends at {slower} of the speed that it begins with; "
-            f"that it becomes ever slower {holds} here."
+            f"that it becomes ever slower {holds} here. (Processor time a message grew to "
+            f"{whole['cpu_last_to_first']} of what it was.)"
         ),
         (
             f"Keys and values apart: records come from the device at {reads:.2f} of the speed of "
@@ -262,23 +269,19 @@ def plot(result: dict[str, Any], path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
-    figure, axes = plt.subplots(figsize=(7, 4), dpi=100)
-    for name, form in result["forms"].items():
-        points = form["points"]
-        axes.plot(
-            [point["backlog"] / 1e6 for point in points],
-            [point["per_second"] for point in points],
-            marker=".",
-            label=name,
-        )
-    axes.set_yscale("log")
-    axes.set_xlabel("messages that wait, millions")
-    axes.set_ylabel("enqueued, messages/s")
-    axes.set_title(
-        f"Enqueueing as the backlog grows ({result['settings']['record_bytes']} bytes each)"
-    )
-    axes.grid(visible=True, which="both", alpha=0.3)
-    axes.legend()
+    figure, panels = plt.subplots(1, 2, figsize=(9, 3.6), dpi=80)
+    told = (("per_second", "enqueued, messages/s"), ("cpu_us", "processor time, µs a message"))
+    for axes, (what, label) in zip(panels, told, strict=True):
+        for name, form in result["forms"].items():
+            backlog = [point["backlog"] / 1e6 for point in form["points"]]
+            axes.plot(backlog, [point[what] for point in form["points"]], marker=".", label=name)
+        axes.set_yscale("log")
+        axes.set_xlabel("messages that wait, millions")
+        axes.set_ylabel(label)
+        axes.grid(visible=True, which="both", alpha=0.3)
+    panels[0].legend(fontsize="small")
+    size = result["settings"]["record_bytes"]
+    figure.suptitle(f"Enqueueing as the backlog grows ({size} bytes each)")
     figure.tight_layout()
     figure.savefig(path)
 
