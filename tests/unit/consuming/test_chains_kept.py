@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from queues.store.failing import Verdict, dead_letter
+from queues.store.groupoffsets import cut_groups
 from tests.support.chainworld import GROUP, RULE, Process, id_of
 from tests.support.clock import ManualClock
 from tests.support.storeworld import outgoing
@@ -159,3 +160,20 @@ def test_units_of_the_dead_letter_topic_say_where_their_messages_came_from(world
     found = world.store.chains.lookup.letters(GROUP)
     number = world.store.outlook.topic_number("orders")
     assert np.array_equal(found.topic_numbers, [number])
+
+
+def test_what_went_on_by_a_record_that_the_machine_lost_is_ready_again(tmp_path, clock):
+    process = Process(tmp_path, clock)
+    ids = process.send(2)
+    kept, lost = process.receive()
+    fail(process, [kept], Verdict("closed"))
+    log_end = process.store.committed
+    fail(process, [lost], Verdict("closed"))
+    disk = process.store.disk
+    process.close()
+    cut_groups(disk, tmp_path, lambda _: 1 << 40, log_end)
+    process = Process(tmp_path, clock)
+    (again,) = process.receive()
+    assert (id_of(again), again.attempt) == (id_of(lost), 2)
+    assert {id_of(again), id_of(kept)} == set(ids)
+    process.close()
