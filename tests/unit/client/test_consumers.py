@@ -82,9 +82,17 @@ def run_with(request: Any) -> Any:
     """Runs a handler over a group until something is true."""
 
     def run(
-        group: FakeGroup, handle: Handle, until: Callable[[FakeGroup], bool], **options: Any
+        group: FakeGroup,
+        handle: Handle,
+        until: Callable[[FakeGroup], bool],
+        meanwhile: Callable[[Any], None] = lambda _: None,
+        **options: Any,
     ) -> Any:
-        return request.param(group).run(handle, lambda _: group.until(until), **options)
+        def wait(consumer: Any) -> None:
+            meanwhile(consumer)
+            group.until(until)
+
+        return request.param(group).run(handle, wait, **options)
 
     return run
 
@@ -154,6 +162,25 @@ def test_what_was_not_begun_is_released_when_it_stops(run_with: Any) -> None:
     assert len(group.ids("release")) == 20 - len(begun)
     assert consumer.figures.released == 20 - len(begun)
     assert group.leased == 0
+
+
+def test_nothing_is_begun_after_stop_though_the_poll_is_still_out(run_with: Any) -> None:
+    group, begun = FakeGroup(20), []
+    consumer: list[Any] = []
+
+    def handle(message: ReceivedMessage) -> None:
+        begun.append(message.id)
+        group.until(lambda g: bool(consumer) and g.leased == 20)
+        consumer[0].stop()
+
+    def remember(running: Any) -> None:
+        consumer.append(running)
+
+    run_with(group, handle, lambda g: len(g.told) == 20, concurrency=1, prefetch=19,
+             meanwhile=remember)  # fmt: skip
+    assert group.ids("ack") == begun
+    assert len(begun) == 1
+    assert len(group.ids("release")) == 19
 
 
 def test_a_handler_that_outlives_the_grace_loses_its_message(run_with: Any) -> None:

@@ -112,7 +112,8 @@ class AsyncConsumer:
     async def _work(self) -> None:
         while True:
             held = await self._jobs.get()
-            if not self._holdings.start(held):
+            # After `stop` nothing is begun, though the poll may take a while to come back.
+            if self._stopping.is_set() or not self._holdings.start(held):
                 continue
             try:
                 await self._handler(held.message)

@@ -108,7 +108,8 @@ class Consumer:
     def _work(self) -> None:
         while (held := self._jobs.get()) is not None:
             with self._changed:
-                may_start = self._holdings.start(held)
+                # After `stop` nothing is begun, though the poll may take a while to come back.
+                may_start = not self._stopping.is_set() and self._holdings.start(held)
             if not may_start:
                 continue
             try:
