@@ -48,11 +48,13 @@ def loadable(books: Books, now_ms: int) -> bool:
 def _load_keys(books: Books, store: "Store", slot_ms: int, keys: Longs, now_ms: int) -> None:
     offsets = queue_offsets(keys)
     settled, due_ms = store.schedule_at(TIMER_TOPIC, QUEUE_ID, offsets)
-    rolled = offsets_in_slot(keys) == ROLL_OFFSET_MS
+    inside, later = offsets_in_slot(keys), slots_of(due_ms, books.precision_ms) > slot_ms
+    # What was listed ahead of its turn, and kept in a slot before its own, is placed again as well.
+    rolled = (inside == ROLL_OFFSET_MS) | (later & (inside == 0))
     again = rolled & (settled == 0) & (due_ms > now_ms)
     # A unit that leads to another record than it was written for (the log lost its end in a crash)
     # is dropped: that record has a unit of its own, in its own slot.
-    foreign = ~rolled & (slots_of(due_ms, books.precision_ms) > slot_ms)
+    foreign = ~rolled & later
     listed = (settled == 0) & ~again & ~foreign
     books.due.add(items_of(due_ms[listed], offsets[listed], slot_ms))
     if again.any():

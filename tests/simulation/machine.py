@@ -46,6 +46,8 @@ class SimulatedMachine(Machine):
     def release(self, disk: "SimulatedDisk") -> None:
         """Free what a dead process held, as the kernel does."""
         disk.bury()
+        for file in disk.files:
+            file.close()
         self.disks.remove(disk)
         self._disks.remove(disk)
         for holders in self._holders.values():
@@ -194,6 +196,8 @@ class SimulatedDisk(ForgetfulDisk):
         machine.process_count += 1
         self._process_id = machine.process_count
         self.fate = _Fate(self)
+        #: What was opened: the kernel closes it when the process is dead.
+        self.files: list[File] = []
 
     def point(self) -> None:
         """A place at which the turn may go to another process."""
@@ -207,6 +211,7 @@ class SimulatedDisk(ForgetfulDisk):
         plain = super().open(path, create=create, write=write)
         file = _File(path, plain._descriptor)
         file.fate, file.machine, file.disk = self.fate, self.machine, self
+        self.files.append(file)
         return file
 
     def create_whole(self, path: Path, size_bytes: int) -> None:

@@ -5,6 +5,7 @@ kills, which pages a power cut keeps. A fault is an `AssertionError`; the seed p
 """
 
 import errno
+import gc
 import random
 import tempfile
 from collections import Counter
@@ -318,4 +319,5 @@ def play(seed: int, *, steps: int | None = None, engine: str | None = None) -> W
             world.end()
         finally:
             world._kill_all()
+            gc.collect()  # Mappings of the dead hold descriptors until then.
         return world
