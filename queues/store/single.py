@@ -10,6 +10,7 @@ The steps, their order, and so the repair are those of `append`.
 
 import struct
 import zlib
+from collections.abc import Mapping
 
 from queues.store.append import Appender
 from queues.store.batch import CRC_BYTES, DUE_AT, ID_AT, ID_BYTES, Row, key_hash
@@ -28,7 +29,7 @@ _NOTE_STATE, _STORE_MS_WORD = int(Word.NOTE_STATE), int(Word.STORE_MS)
 _NONE, _WRITING, _WRITTEN = int(Note.NONE), int(Note.WRITING), int(Note.WRITTEN)
 _BYTES_WRITTEN = counter_word("bytes_written")
 #: What a message of each kind counts as.
-_COUNTED: dict[Kind, tuple[int, ...]] = {
+_COUNTED: Mapping[Kind, tuple[int, ...]] = {
     "I": (counter_word("sent"),),
     "L": (counter_word("sent"), counter_word("sent_level")),
     "T": (counter_word("sent"), counter_word("sent_timed")),
@@ -37,6 +38,8 @@ _COUNTED: dict[Kind, tuple[int, ...]] = {
 
 class SingleSender:
     """Sends one message at a time."""
+
+    counted = _COUNTED
 
     def __init__(self, parts: Parts, appender: Appender, encoder: Encoder) -> None:
         self._parts, self._appender, self._encoder = parts, appender, encoder
@@ -111,7 +114,7 @@ class SingleSender:
         put(_STORE_MS_WORD, store_ms)
         put(_COMMITTED, start + size)
         put(_NOTE_STATE, _NONE)
-        for word in _COUNTED[kind]:
+        for word in self.counted[kind]:
             put(word, words[word] + 1)
         put(_BYTES_WRITTEN, words[_BYTES_WRITTEN] + size)
         return Placed(start, unit, kind, due_ms, store_ms)

@@ -5,21 +5,23 @@ One record a call (see `traces`), written like an immediate message of the journ
 store that closes) is counted as ``traces_lost``. Nothing waits for its flush.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from queues.store.append import Appender
 from queues.store.batch import Batch
+from queues.store.control import counter_word
 from queues.store.deliveries import Delivery
 from queues.store.encode import Encoder
 from queues.store.errors import RecordGone, StoreError
 from queues.store.lookup import make_ids
 from queues.store.members import SEPARATOR
-from queues.store.messages import Outgoing
+from queues.store.messages import Kind, Outgoing
 from queues.store.names import JOURNAL_TOPIC, RETRY_PREFIX
 from queues.store.parts import Parts
 from queues.store.properties import PD_EVENT
 from queues.store.reading import Reader
+from queues.store.single import SingleSender
 from queues.store.traces import (
     TRACE_QUEUE_ID,
     Traced,
@@ -48,6 +50,7 @@ class Traces:
     def __init__(self, parts: Parts, appender: Appender, encoder: Encoder, reader: Reader) -> None:
         self._parts, self._appender = parts, appender
         self._encoder, self._reader = encoder, reader
+        self._single = _SingleTrace(parts, appender, encoder)
 
     def received(self, group: str, deliveries: Iterable[Delivery]) -> None:
         """Trace what was handed out."""
@@ -116,18 +119,12 @@ class Traces:
     def _write(self, event: TraceEvent, body: bytes) -> None:
         now_ms = self._parts.clock.now_ms()
         (message_id,) = make_ids(JOURNAL_TOPIC, now_ms, self._parts.disk.random_bytes(8))
-        record, row = self._encoder.send(
-            Outgoing(
-                JOURNAL_TOPIC,
-                TRACE_QUEUE_ID,
-                message_id,
-                body,
-                now_ms,
-                properties={PD_EVENT: event},
-            ),
-            now_ms,
+        message = Outgoing(
+            JOURNAL_TOPIC, TRACE_QUEUE_ID, message_id, body, now_ms, properties={PD_EVENT: event}
         )
-        self._appender.write(Batch([record], [row]), "traces", privileged=False)
+        if self._single.send(message, now_ms) is None:  # Something is to be made first.
+            record, row = self._encoder.send(message, now_ms)
+            self._appender.write(Batch([record], [row]), "traces", privileged=False)
 
     def _lose(self) -> None:
         try:
@@ -135,6 +132,12 @@ class Traces:
                 self._parts.control.count("traces_lost")
         except StoreError:
             return  # It closes; nobody counts any more.
+
+
+class _SingleTrace(SingleSender):
+    """The short way for one record, counted as what it is."""
+
+    counted: Mapping[Kind, tuple[int, ...]] = {"I": (counter_word("traces"),)}
 
 
 def _origin(text: bytes) -> str | None:

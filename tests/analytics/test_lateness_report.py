@@ -151,7 +151,7 @@ def test_the_same_file_runs_under_spark_submit_on_a_local_cluster(
     done = subprocess.run(
         [
             Path(pyspark.__file__).parent / "bin" / "spark-submit",
-            *("--master", "local-cluster[2,1,1024]"),
+            *("--master", "local-cluster[1,2,1024]"),
             *("--conf", "spark.executor.memory=1g", "--conf", "spark.ui.enabled=false"),
             *("--conf", "spark.driver.host=127.0.0.1"),
             *("--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"),
