@@ -19,6 +19,9 @@ REASON_MAX: Final = 80
 _FACTS: Final = {
     "C": "cancelled", "M": "moved", "P": "parked", "S": "restored", "A": "retried", "D": "dead",
 }  # fmt: skip
+#: Facts of messages: a group's retry that is cancelled or moved, and a dead letter that is
+#: discarded, are changes of the group's own.
+_MESSAGES_OWN: Final = frozenset({"cancelled", "moved", "restored"})
 _RETRY_TOPIC: Final = "RETRY_TOPIC"
 #: JSON ``[[attempt, at_ms, reason, consumer], …]`` of a retry or dead letter.
 _FAILURES: Final = "PD_FAILURES"
@@ -38,6 +41,8 @@ def _fold(record: Record, tally: Tally, due_at: Callable[[int], int | None]) -> 
     if fact is None:
         return
     group = group_of(record)
+    if group and fact in _MESSAGES_OWN:
+        return
     topic = origin_of(record)
     due_ms, value_ms = int(properties.get("PD_DUE", "0")), None
     if fact == "cancelled":

@@ -22,7 +22,8 @@ received     traces                                from due to the hand-out to a
 acked        traces                                from due to the acknowledgement
 ===========  ====================================  =============================================
 
-Renewals (``R``) are no facts. Sums and counts of any split of a log into ranges add up to the same.
+Renewals (``R``) are no facts, nor are changes of a group's own retries and dead letters. Sums and
+counts of any split of a log into ranges add up to the same.
 """
 
 from collections.abc import Callable

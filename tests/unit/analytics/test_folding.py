@@ -7,6 +7,9 @@ import pytest
 
 from analytics.buckets import UNKNOWN, bucket_of
 from queues.store import Sizes, StoreSettings
+from queues.store.failing import Verdict, dead_letter
+from tests.support.chainworld import GROUP, RULE, Process, id_of
+from tests.support.clock import ManualClock
 from tests.support.folding import counts, fold, rows_of
 from tests.support.loglines import MINUTE_MS, NOON_MS, SMALL, LivedStore
 
@@ -84,6 +87,25 @@ def test_parked_and_restored_messages_are_counted(lived: LivedStore) -> None:
     facts, _ = fold(lived.store.root)
     assert counts(facts) == {"sent": 1, "cancelled": 1, "restored": 1, "parked": 1}
     assert rows_of(facts, "parked")[0][0][-1] == "its topic is gone"
+
+
+def test_what_a_group_gives_up_is_no_cancelled_message(tmp_path: Path) -> None:
+    clock = ManualClock()
+    process = Process(tmp_path / "store", clock)
+    retried, dead = process.send(2)
+    receipts = {id_of(delivery): delivery.receipt for delivery in process.receive()}
+    fail = process.consuming.failing.fail
+    fail(GROUP, [receipts[retried]], RULE, Verdict("broken"), clock.now_ms())
+    fail(GROUP, [receipts[dead]], RULE, dead_letter("never"), clock.now_ms())
+    chains = process.store.chains
+    assert chains.move_retry(GROUP, retried, clock.now_ms() + 60_000, by="key:test")
+    assert chains.cancel_retry(GROUP, retried, by="key:test", reason=None).outcome == "cancelled"
+    assert chains.discard(GROUP, dead, by="key:test")
+    process.store.flush()
+    found = counts(fold(process.store.root)[0])
+    process.close()
+    assert found["retried"] == found["dead"] == 1
+    assert not found.keys() & {"cancelled", "moved", "restored"}
 
 
 @pytest.mark.parametrize("cut", [1, 137, 600])
