@@ -28,6 +28,14 @@ class UnsyncedMapped(Mapped):
         """Do nothing."""
 
 
+class CollectedLock(FileLock):
+    """A kernel lock whose descriptor goes with it: tests leave thousands of stores behind."""
+
+    def __del__(self) -> None:
+        if getattr(self, "_descriptor", -1) >= 0:
+            self.close()
+
+
 class UnsyncedDisk(Disk):
     """A disk without the cost of syncs, for tests in which only processes die."""
 
@@ -38,6 +46,10 @@ class UnsyncedDisk(Disk):
 
     def _mapped(self, path: Path, memory: Any, write: bool) -> Mapped:
         return UnsyncedMapped(path, memory, writable=write)
+
+    def lock(self, path: Path) -> FileLock:
+        """A kernel lock."""
+        return CollectedLock(path)
 
     def sync_directory(self, path: Path) -> None:
         """Do nothing."""
@@ -130,6 +142,7 @@ class FaultyDisk(UnsyncedDisk):
 
     def __init__(self, fate: Fate) -> None:
         self.fate = fate
+        self._files: list[File] = []
         self._locks: list[FileLock] = []
         self._presences: list[Any] = []
 
@@ -138,6 +151,8 @@ class FaultyDisk(UnsyncedDisk):
         file = super().open(path, create=create, write=write)
         faulty = FaultyFile(path, file._descriptor)
         faulty.fate = self.fate
+        if type(self) is FaultyDisk:  # One that wraps the descriptor again closes it, too.
+            self._files.append(faulty)
         return faulty
 
     def _mapped(self, path: Path, memory: Any, write: bool) -> Mapped:
@@ -170,7 +185,7 @@ class FaultyDisk(UnsyncedDisk):
         return lock
 
     def bury(self) -> None:
-        """Free the dead process's kernel locks, as the kernel does."""
+        """Free the dead process's kernel locks and close its files, as the kernel does."""
         self.fate.dead = True
-        for lock in [*self._locks, *self._presences]:
-            lock.close()
+        for held in [*self._locks, *self._presences, *self._files]:
+            held.close()
