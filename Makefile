@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PYTHONPATH := .:platform
 
-.PHONY: help up test check demo crash interop simulate browser screenshots bench lint lock
+.PHONY: help up test fast spark check demo crash interop simulate browser screenshots bench lint lock
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,8 +15,13 @@ up: $(VENV)/.installed ## Set up and run everything here; Ctrl-C stops it
 	@$(BIN)/python manage.py bootstrap
 	@exec $(BIN)/python -m postdate.supervisor
 
-test: $(VENV)/.installed-dev $(VENV)/.installed-analytics ## Run the tests, except those that kill processes
-	@$(BIN)/python -m pytest -n auto --dist loadgroup -m "not crash and not interop and not browser" $(ARGS)
+test: fast spark ## Run the tests, except those that kill processes
+
+fast: $(VENV)/.installed-dev $(VENV)/.installed-analytics ## Of these, all that need no Spark session
+	@$(BIN)/python -m pytest -n auto --dist loadgroup -m "not crash and not interop and not browser and not spark" $(ARGS)
+
+spark: $(VENV)/.installed-dev $(VENV)/.installed-analytics ## Of these, those that need a Spark session, in a process of their own
+	@$(BIN)/python -m pytest -n 0 -m spark tests/analytics $(ARGS)
 
 crash: $(VENV)/.installed-dev ## Run the tests that kill and stop real processes
 	@$(BIN)/python -m pytest -m crash $(ARGS)
