@@ -6,14 +6,15 @@ for the picture) and answers with values; the parts do the work:
 * `append`: one write; `dispatch`: what is derived from it; `recovery`: opening after a crash;
 * `encode`, `batch`, `patching`: bytes of records; `scan`, `held`: reading them back;
 * `schedule`: settled words; `handover`, `changes`, `retention`, `chains`: what settles them;
-* `lookup`: finding a message by its id; `reading`: queues and records.
+* `lookup`: finding a message by its id; `reading`: queues and records;
+* `vitals`: positions, counters, generation, health.
 
 One `Store` a process, shared by its threads, unusable after a fork.
 """
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -57,11 +58,12 @@ from queues.store.schedule import ScheduleSlice
 from queues.store.sending import Sender
 from queues.store.settings import StoreSettings
 from queues.store.tracing import Traces
+from queues.store.vitals import Vitals
 
 _WAKE_WORDS = {"levels": Word.WAKE_LEVELS, "wheel": Word.WAKE_WHEEL}
 
 
-class Store:
+class Store(Vitals):
     """An open store directory."""
 
     def __init__(self, root: Path, settings: StoreSettings, clock: Clock, disk: Disk) -> None:
@@ -334,67 +336,8 @@ class Store:
         """The record at a log offset; raises `RecordGone` or `RecordCorrupt`."""
         return self._reader.record(log_offset)
 
-    # -- positions, flushing, control -----------------------------------------------------------
-
-    @property
-    def committed(self) -> int:
-        """The end of the log."""
-        return self._control.words[Word.COMMITTED]
-
-    @property
-    def last_store_ms(self) -> int:
-        """STORETIMESTAMP of the last record, ms; 0 in a new store."""
-        return self._control.words[Word.STORE_MS]
-
-    @property
-    def flushed(self) -> int:
-        """The end of the log that is known to be on the device."""
-        return self._control.words[Word.FLUSHED]
-
-    def flush(self) -> int:
-        """Put the log on the device; returns the flushed end, raises `StoreFailed`."""
-        return self._flusher.flush()
+    # -- keeping house --------------------------------------------------------------------------
 
     def housekeep(self, now_ms: int) -> Housekept:
         """One bounded step of retention and renewing; see `retention`."""
         return self._retention.step(now_ms)
-
-    def generation(self) -> int:
-        """Raised by every control-plane commit: caches with an older one re-read."""
-        return self._control.words[Word.GENERATION]
-
-    def raise_generation(self) -> None:
-        """Tell every process to re-read the control plane."""
-        with self._appender.hold():
-            self._control.set(Word.GENERATION, self._control.words[Word.GENERATION] + 1)
-
-    def advance_progress(self, name: str, *, leaving: bool = False) -> None:
-        """Say that the holder of lease `name` is alive, for the supervisor."""
-        process_id = 0 if leaving else self.disk.process_id()
-        self._control.advance_progress(name, process_id)
-
-    def count(self, name: str, more: int = 1) -> None:
-        """Add to one of the store's counters; see `control.COUNTERS`."""
-        with self._appender.hold():
-            self._control.count(name, more)
-
-    def counters(self) -> dict[str, int]:
-        """What was counted since the store was made."""
-        return self._control.counters()
-
-    def health(self) -> dict[str, Any]:
-        """Whether sends are taken, and why not; free bytes of the disk."""
-        failed = bool(self._control.words[Word.FAILED])
-        whole = self._reserve.whole()
-        return {
-            "writable": not failed and whole and not self._closed,
-            "reason": "store_failed" if failed else None if whole else "store_full",
-            "free_bytes": self.disk.free_bytes(self.root),
-            "log_bytes": self.committed - self._control.words[Word.LOG_MIN],
-            "unflushed_bytes": self.committed - self.flushed,
-        }
-
-    @property
-    def store_id(self) -> int:
-        """A random number that tells this store from any other."""
-        return self._control.words[Word.STORE_ID]
