@@ -5,10 +5,14 @@ Half of the messages at 1,000 and at 10,000 a second are timed, at random millis
 in level 2 (5 s) and are sent at an even pace, so appending and handing over meet. The burst is
 timed alone: all of it is due within one second, and its time is from the first due millisecond to
 the last hand-over.
+
+After each load its peer gets the same load: a Redis sorted set with a worker that polls it
+(`polling.py`), which keeps nothing on a disk. Its tail says how much of ours is the machine's.
 """
 
 import time
 
+import polling
 from measuring import Report, quantiles, run
 from platforms import make_topic, running_platform
 from waiting import (
@@ -57,6 +61,8 @@ def steady(report: Report, store: Store, *, per_second: int, seconds: int) -> tu
         both += values
         add_quantiles(report, f"{per_second:,}/s {kind}", values)
     figures = add_quantiles(report, f"{per_second:,}/s", both)
+    peer = polling.steady(per_second=per_second, seconds=seconds, delay_ms=LEVEL_MS)
+    add_quantiles(report, f"{per_second:,}/s polled Redis", peer)
     return figures["p50"], figures["p99"]
 
 
@@ -73,6 +79,7 @@ def at_once(report: Report, store: Store, count: int) -> float:
     add_quantiles(report, "burst", [float(value) for value in came.lateness_ms])
     took_s = float(came.delivered_ms.max() - from_ms) / 1000
     report.add("burst, first due to last hand-over", "s", [took_s], lower=True)
+    report.add("burst, polled Redis", "s", [polling.at_once(count)], lower=True)
     return took_s
 
 

@@ -18,7 +18,7 @@ from scheduler.clockwatch import ClockStep
 from scheduler.lease import Lease
 from scheduler.limits import PLACEMENT_TICKS, SWITCH_INTERVAL_S, TERM_MS
 from scheduler.loop import Ending, Loop, Surroundings
-from scheduler.placement import followers_of, is_better_placed, is_well_placed
+from scheduler.placement import is_better_placed, is_well_placed, may_rotate
 from scheduler.status import LoopStatus, StatusPage, read_status, read_statuses
 from scheduler.step import Step
 from scheduler.tally import Tally
@@ -179,20 +179,14 @@ class Groups:
         )
 
     def _may_move(self, name: str, *, term_over: bool) -> bool:
-        """At the end of its term to a good place, before it only to a better one."""
+        """At the end of its term to a place of its own, before it only to a better one."""
         standby = read_status(self._disk, self._path(name, "standby.status"))
         if standby is None or standby.holder == self._process:
             return False
-        statuses = self.statuses()
-        holders = _holders(statuses)
-        if not term_over:
-            return is_better_placed(name, standby.holder, self._process, holders)
-        now_ms = self._clock.now_ms()
-        return is_well_placed(name, standby.holder, holders) and not any(
-            status.holder == self._process and status.is_busy(now_ms)
-            for follower in followers_of(name)
-            if (status := statuses.get(follower)) is not None
-        )
+        holders = _holders(self.statuses())
+        if term_over:
+            return may_rotate(name, standby.holder, holders)
+        return is_better_placed(name, standby.holder, self._process, holders)
 
     def _introduction(self, name: str) -> LoopStatus:
         return LoopStatus(

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from queues.store.disk import Disk, Mapped
-from scheduler.limits import QUIET_MS, STATUS_FRESH_MS
+from scheduler.limits import STATUS_FRESH_MS
 
 PAGE_BYTES = 4096
 _TEXT_AT = 24
@@ -69,10 +69,6 @@ class LoopStatus:
     clock_step_at_ms: int | None = None
     #: What the step itself reports.
     detail: dict[str, Any] = field(default_factory=dict)
-
-    def is_busy(self, now_ms: int) -> bool:
-        """Whether something is due now or very soon."""
-        return self.next_due_ms is not None and self.next_due_ms - now_ms < QUIET_MS
 
     @property
     def stuck(self) -> bool:

@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from queues.store.disk import Disk, File
-from queues.store.limits import OPEN_QUEUE_FILES_MAX
+from queues.store.disk import Disk, File, Mapped
+from queues.store.limits import MAPPED_QUEUE_FILES_MAX, OPEN_QUEUE_FILES_MAX
 
 UNIT_BYTES = 20
 #: A unit on disk.
@@ -44,6 +44,7 @@ class ConsumeQueues:
         self._disk, self._directory, self._write = disk, directory, write
         self._file_bytes = units_per_file * UNIT_BYTES
         self._open: OrderedDict[tuple[str, int, int], File] = OrderedDict()
+        self._mapped: OrderedDict[tuple[str, int, int], Mapped] = OrderedDict()
         self._allocated: dict[tuple[str, int], int] = {}
         self._mutex = threading.Lock()
 
@@ -147,22 +148,37 @@ class ConsumeQueues:
         """Units at any offsets, native, in the order given; zeros where there is no file.
 
         A few are read one by one; many are taken from a mapping of the file, which has its full
-        length.
+        length. The last mappings are kept: a burst takes its units from the same few files.
         """
         if len(units) <= _READ_ONE_BY_ONE:
             return self._read_each(topic, queue_id, units.tolist())
         found = np.zeros(len(units), UNIT)
         bases = units * UNIT_BYTES // self._file_bytes * self._file_bytes
         for base in sorted(set(bases.tolist())):
-            path = self.path(topic, queue_id, base)
-            if not self._disk.exists(path):
-                continue
-            mapped = self._disk.map(path, write=False)
             here = bases == base
-            inside = units[here] - base // UNIT_BYTES
-            found[here] = mapped.array(DISK_UNIT, count=mapped.size_bytes // UNIT_BYTES)[inside]
-            mapped.close()
+            with self._mutex:
+                mapped = self._map(topic, queue_id, base)
+                if mapped is not None:
+                    inside = units[here] - base // UNIT_BYTES
+                    whole = mapped.array(DISK_UNIT, count=mapped.size_bytes // UNIT_BYTES)
+                    found[here] = whole[inside]
+                    del whole
         return found
+
+    def _map(self, topic: str, queue_id: int, base: int) -> Mapped | None:
+        """The mapping of a file; None where there is no file."""
+        key = (topic, queue_id, base)
+        mapped = self._mapped.get(key)
+        if mapped is not None:
+            self._mapped.move_to_end(key)
+            return mapped
+        path = self.path(topic, queue_id, base)
+        if not self._disk.exists(path):
+            return None
+        mapped = self._mapped[key] = self._disk.map(path, write=False)
+        if len(self._mapped) > MAPPED_QUEUE_FILES_MAX:
+            self._mapped.popitem(last=False)[1].close()
+        return mapped
 
     def _read_each(self, topic: str, queue_id: int, units: list[int]) -> npt.NDArray[np.void]:
         blank = bytes(UNIT_BYTES)
@@ -191,9 +207,11 @@ class ConsumeQueues:
         for base in self.bases(topic, queue_id)[:-1]:
             if base + self._file_bytes <= min_unit * UNIT_BYTES:
                 with self._mutex:
-                    file = self._open.pop((topic, queue_id, base), None)
-                    if file is not None:
-                        file.close()
+                    key = (topic, queue_id, base)
+                    if key in self._open:
+                        self._open.pop(key).close()
+                    if key in self._mapped:
+                        self._mapped.pop(key).close()
                 self._disk.unlink(self.path(topic, queue_id, base))
 
     def sync(self) -> None:
@@ -209,4 +227,7 @@ class ConsumeQueues:
         with self._mutex:
             for file in self._open.values():
                 file.close()
+            for mapped in self._mapped.values():
+                mapped.close()
             self._open.clear()
+            self._mapped.clear()

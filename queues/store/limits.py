@@ -28,6 +28,8 @@ VECTOR_RECORDS_MIN = 12
 BULK_RECORDS_MIN = 48
 #: Open file descriptors of ConsumeQueue files a process keeps.
 OPEN_QUEUE_FILES_MAX = 256
+#: ConsumeQueue files that one process keeps mapped for scattered reads.
+MAPPED_QUEUE_FILES_MAX = 16
 #: Space that hand-overs, cancels, retries and acks can fall back to on a full disk.
 BALLAST_BYTES = 64 * 1024 * 1024
 #: Units in one file of the schedule table: 1 MiB of 16-byte entries.

@@ -242,19 +242,19 @@ def test_levels_changes_its_holder_at_the_end_of_its_term(
     assert moved.wait(SECONDS_MAX)
 
 
-def test_levels_keeps_its_holder_while_the_wheel_beside_it_is_busy(
+def test_levels_keeps_its_holder_while_the_other_process_hands_over(
     new_process: Callable[..., Process],
 ) -> None:
     one, two = new_process("one", term_ms=0), new_process("two")
-    one.steps["wheel"].every_ms = 100
-    for group in ("levels", "wheel"):
-        one.tick(group)
-        assert one.told(group, lambda status: status.next_due_ms is not None)
+    for process, group in ((one, "levels"), (two, "wheel")):
+        begun = process.begun(group)
+        process.tick(group)
+        assert begun.wait(SECONDS_MAX)
     moved = two.begun("levels")
     two.tick("levels")
     assert one.told("levels", lambda status: status.steps_per_second > 0)
     assert not moved.is_set()
-    assert holders(one)["levels"] == "one"
+    assert holders(one) == {"levels": "one", "wheel": "two"}
 
 
 class TestLoopTable:

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from queues.store.consumequeue import UNIT_BYTES, ConsumeQueues
+from queues.store import consumequeue
+from queues.store.consumequeue import DISK_UNIT, UNIT_BYTES, ConsumeQueues
 from queues.store.disk import File
 from tests.support.faulty_disk import UnsyncedDisk, UnsyncedFile
 
@@ -83,3 +85,52 @@ def test_a_process_that_wrote_long_ago_does_not_fill_what_others_wrote_and_reten
     busy.remove_below("orders", 0, 4 * FILE_UNITS)
     idle.make_room("orders", 0, 5 * FILE_UNITS - 1, 5 * FILE_UNITS + 1)
     assert idle.bases("orders", 0)[0] == 4 * FILE_UNITS * UNIT_BYTES
+
+
+class TestScatteredUnits:
+    """Units read at any offsets, from files that stay mapped."""
+
+    def filled(self, disk: RecordingDisk, root: Path, files: int) -> ConsumeQueues:
+        found = queues(disk, root)
+        units = np.zeros(files * FILE_UNITS, DISK_UNIT)
+        units["log_offset"] = np.arange(len(units))
+        found.make_room("orders", 0, 0, len(units))
+        found.write("orders", 0, 0, units.tobytes())
+        return found
+
+    def test_they_come_in_the_order_asked_for_across_files(
+        self, disk: RecordingDisk, tmp_path: Path
+    ) -> None:
+        found = self.filled(disk, tmp_path, 3)
+        wanted = np.random.default_rng(1).permutation(3 * FILE_UNITS)[:400]
+        assert found.read_at("orders", 0, wanted)["log_offset"].tolist() == wanted.tolist()
+
+    def test_what_was_written_after_the_first_read_is_seen(
+        self, disk: RecordingDisk, tmp_path: Path
+    ) -> None:
+        found = self.filled(disk, tmp_path, 1)
+        wanted = np.arange(0, FILE_UNITS, 2)
+        found.read_at("orders", 0, wanted)
+        unit = np.zeros(1, DISK_UNIT)
+        unit["log_offset"] = 4711
+        found.write_one("orders", 0, 8, unit.tobytes())
+        assert found.read_at("orders", 0, wanted)["log_offset"][4] == 4711
+
+    def test_a_removed_file_is_let_go(self, disk: RecordingDisk, tmp_path: Path) -> None:
+        found = self.filled(disk, tmp_path, 2)
+        wanted = np.arange(1, 2 * FILE_UNITS, 2)
+        found.read_at("orders", 0, wanted)
+        found.remove_below("orders", 0, FILE_UNITS)
+        places = found.read_at("orders", 0, wanted)["log_offset"]
+        assert not places[: FILE_UNITS // 2].any()
+        assert places[FILE_UNITS // 2 :].tolist() == wanted[FILE_UNITS // 2 :].tolist()
+
+    def test_no_more_files_stay_mapped_than_the_bound(
+        self, disk: RecordingDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(consumequeue, "MAPPED_QUEUE_FILES_MAX", 2)
+        found = self.filled(disk, tmp_path, 5)
+        wanted = np.arange(0, 5 * FILE_UNITS, 3)
+        for _ in range(2):
+            assert found.read_at("orders", 0, wanted)["log_offset"].tolist() == wanted.tolist()
+        assert len(found._mapped) == 2
