@@ -58,6 +58,10 @@ LAST_USED_PAUSE_MS = 60_000
 FILTER_READS_MAX = 10_000
 #: What a purge cancels before it answers; more takes an operation (a third of a second).
 PURGED_AT_ONCE_MAX = 1000
+#: A finished operation is shown, and can be undone, for so long at least.
+OPERATIONS_KEPT_MS = 30 * 86_400_000
+#: Operations that are forgotten in one go: a database is not held up by a year's.
+OPERATIONS_FORGOTTEN_MAX = 1000
 #: Units that one scan of the schedule table takes at a time, to bound its memory.
 SCAN_UNITS = 1_000_000
 #: The least an API key of the operator's own has (API.md).

@@ -20,6 +20,7 @@ from django.db import close_old_connections
 from analytics.services.running import LatenessRunner
 from analytics.services.scheduling import LOOK_EVERY_MS, start_due_reports
 from postdate.config import Config
+from queues.limits import OPERATIONS_KEPT_MS
 from queues.problems import Problem
 from queues.selectors.control import find_topic, is_ordered
 from queues.selectors.rules import find_rule
@@ -316,7 +317,10 @@ def _make_housekeeping(_name: str) -> Step:
     reports = Duty("start reports", LOOK_EVERY_MS, start_due_reports)
     history = HistoryDuty(get_store(), lease_directory() / "history")
     note = Duty("note the history", HISTORY_EVERY_MS, history)
-    return HousekeepingStep([*operation_duties(_operations.get()), reports, *duties, note])
+    # What can be undone within the retention is kept as long.
+    kept_ms = max(OPERATIONS_KEPT_MS, _config().retention_ms)
+    operations = operation_duties(_operations.get(), kept_ms=kept_ms)
+    return HousekeepingStep([*operations, reports, *duties, note])
 
 
 # They outlive the step: who gave the lease away finishes the operations that it began.

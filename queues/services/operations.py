@@ -10,12 +10,14 @@ States: `queued` → `running` → `succeeded` | `failed` | `aborted`, and `queu
 
 import logging
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db import OperationalError, transaction
 
 from queues import wires
 from queues.codes import Code
+from queues.limits import OPERATIONS_FORGOTTEN_MAX
 from queues.models import Operation
 from queues.problems import Problem
 from queues.selectors.operations import get_operation
@@ -123,6 +125,25 @@ def undo_operation(*, operation_id: str, by: str, now_ms: int) -> Operation:
             return undoing
         transaction.set_rollback(True)
     return get_operation(get_operation(operation_id).undone_by)
+
+
+def forget_operations(now_ms: int, kept_ms: int) -> int:
+    """Forget what finished before that time, a bounded number; returns how many.
+
+    What is just being taken back stays until that is done.
+    """
+    before = datetime.fromtimestamp((now_ms - kept_ms) / 1000, UTC)
+    undoing = Operation.objects.exclude(state__in=Operation.FINAL).exclude(undo_of="")
+    old = (
+        Operation.objects.filter(state__in=Operation.FINAL, finished_at__lt=before)
+        .exclude(pk__in=undoing.values("undo_of"))
+        .order_by("pk")
+        .values_list("pk", flat=True)
+    )
+    forgotten = list(old[:OPERATIONS_FORGOTTEN_MAX])
+    if forgotten:
+        Operation.objects.filter(pk__in=forgotten).delete()
+    return len(forgotten)
 
 
 class WrittenProgress:

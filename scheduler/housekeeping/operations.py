@@ -19,7 +19,7 @@ from typing import Any
 from django.db import close_old_connections, connection
 
 from queues.selectors.operations import unfinished_operations
-from queues.services.operations import carry_out, runner_of
+from queues.services.operations import carry_out, forget_operations, runner_of
 from queues.store import Store
 from queues.store.disk import FileLock
 from queues.store.errors import StoreClosing
@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 LOOK_EVERY_MS = 250
 #: The rows are read at least this often: for what a dead process left, and what was not told of.
 READ_EVERY_MS = 5_000
+#: Finished ones are kept for weeks: ten minutes more are nothing.
+FORGET_EVERY_MS = 600_000
 #: Operations that run at once in one process, whatever their kinds.
 RUNNING_MAX = 8
 #: How long a stop waits for the threads; each looks at every step whether it should leave.
@@ -135,9 +137,18 @@ class Operations:
             connection.close()
 
 
-def operation_duties(operations: Operations) -> tuple[Duty, ...]:
-    """The duties of housekeeping that carry operations out."""
+def operation_duties(operations: Operations, *, kept_ms: int) -> tuple[Duty, ...]:
+    """The duties of housekeeping that carry operations out, and forget those of long ago."""
+
+    def forget(now_ms: int) -> None:
+        close_old_connections()
+        try:
+            forget_operations(now_ms, kept_ms)
+        finally:
+            close_old_connections()
+
     return (
+        Duty("forget operations", FORGET_EVERY_MS, forget),
         Duty("leave operations", READ_EVERY_MS, operations.leave, on_close=True),
         Duty("carry out operations", LOOK_EVERY_MS, operations.look),
     )

@@ -8,15 +8,18 @@ from typing import Any
 import pytest
 
 from queues.codes import Code
+from queues.models import Operation
 from queues.problems import Problem
 from queues.services import operations as services
 from queues.services.operations import OperationLeft, begin
 from queues.store.errors import StoreFull
 from queues.testing import OwnWiring
 from queues.wires import Progress
-from scheduler.housekeeping.operations import Operations
+from scheduler.housekeeping.operations import Operations, operation_duties
 from tests.http.conftest import Api
 from tests.support.clock import ManualClock
+
+DAY_MS = 86_400_000
 
 
 class Counting:
@@ -335,3 +338,47 @@ def test_begin_abort_and_undo_are_in_the_audit_log(
     actions = [entry["action"] for entry in api.get("audit-log").json["items"]]
     assert actions.count("operation.begin") == 3
     assert actions.count("operation.abort") == 1
+
+
+def test_what_finished_long_ago_is_forgotten_and_nothing_else(
+    api: Api, clock: ManualClock, counting: Counting, house: House
+) -> None:
+    old = start(clock)
+    house.run()
+    clock.advance(31 * DAY_MS)
+    new, queued = start(clock), start(clock, kind="test.unknown")
+    house.run()
+    clock.advance(31 * DAY_MS // 2)
+    assert services.forget_operations(clock.now_ms(), 30 * DAY_MS) == 1
+    assert {one["id"] for one in api.get("operations").json["items"]} == {queued, new}
+    assert api.get(f"operations/{old}").code == "operation_not_found"
+    assert counting.undone == []
+
+
+def test_what_is_being_undone_is_not_forgotten(
+    api: Api, clock: ManualClock, counting: Counting, house: House
+) -> None:
+    one = start(clock)
+    house.run()
+    clock.advance(29 * DAY_MS)
+    undoing = api.post(f"operations/{one}/undo", {}).json["id"]
+    clock.advance(2 * DAY_MS)
+    assert services.forget_operations(clock.now_ms(), 30 * DAY_MS) == 0
+    house.run()
+    assert len(counting.undone) == 1
+    assert services.forget_operations(clock.now_ms(), 30 * DAY_MS) == 1
+    assert api.get(f"operations/{undoing}").json["state"] == "succeeded"
+
+
+def test_forgetting_is_bounded_and_a_duty_of_housekeeping(
+    clock: ManualClock, counting: Counting, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "OPERATIONS_FORGOTTEN_MAX", 2)
+    for _ in range(3):
+        start(clock)
+    house.run()
+    clock.advance(31 * DAY_MS)
+    duties = {duty.name: duty for duty in operation_duties(house.operations, kept_ms=30 * DAY_MS)}
+    duties["forget operations"].do(clock.now_ms())
+    assert Operation.objects.count() == 1
+    assert counting.undone == []
