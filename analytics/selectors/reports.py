@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import QuerySet
 
-from analytics.models import ReportRow, ReportRun, ReportSchedule
+from analytics.models import ReportRow, ReportRun
 from queues.codes import Code
 from queues.problems import Problem
 
@@ -29,11 +29,6 @@ def list_reports(*, before: str | None, limit: int) -> list[ReportRun]:
 def recent_runs(limit: int) -> list[ReportRun]:
     """Runs in any state, newest first."""
     return list(ReportRun.objects.order_by("-id").defer("result")[:limit])
-
-
-def schedules() -> list[ReportSchedule]:
-    """All schedules."""
-    return list(ReportSchedule.objects.all())
 
 
 def rows_of(run: ReportRun) -> QuerySet[ReportRow]:

@@ -12,8 +12,9 @@ from django.db import transaction
 
 from analytics.models import ReportRun, ReportSchedule
 from analytics.periods import Timing
-from analytics.services.reports import Begun, moment_of, request_report
-from queues.services.audit import record_change
+from analytics.services.reports import Begun, fail_run, moment_of, request_report
+from queues.problems import Problem
+from queues.selectors.operations import get_operation, is_finished
 
 LOOK_EVERY_MS = 5_000
 RETRIES_MAX = 3
@@ -34,6 +35,7 @@ def timing_of(schedule: ReportSchedule) -> Timing:
 
 def start_due_reports(now_ms: int) -> dict[str, Any]:
     """Begin what is due; returns how many."""
+    settle_left_runs()
     if settings.POSTDATE.reports == "manual":
         return {"started": 0}
     started = 0
@@ -45,6 +47,21 @@ def start_due_reports(now_ms: int) -> dict[str, Any]:
         else:
             started += _try_again(schedule, now_ms)
     return {"started": started}
+
+
+def settle_left_runs() -> None:
+    """Note the end of runs whose operation ended without them: aborted in the queue, given up."""
+    unfinished = (ReportRun.State.QUEUED, ReportRun.State.RUNNING)
+    for run in ReportRun.objects.filter(state__in=unfinished).defer("result"):
+        try:
+            operation = get_operation(run.operation_id)
+        except Problem:
+            fail_run(run.id, "Its operation is gone.")
+            continue
+        if is_finished(operation):
+            was_aborted = operation.state == ReportRun.State.ABORTED
+            told = "It was aborted." if was_aborted else "Its operation was given up."
+            fail_run(run.id, told, state=operation.state if was_aborted else ReportRun.State.FAILED)
 
 
 def _plan(schedule: ReportSchedule, now_ms: int) -> bool:
@@ -89,10 +106,3 @@ def _try_again(schedule: ReportSchedule, now_ms: int) -> int:
     with transaction.atomic():
         begun = _begin(schedule, run.from_ms, run.to_ms, now_ms)
         return mine.filter(retry_at=schedule.retry_at).update(last_run=begun.run_id, retry_at=None)
-
-
-def schedule_changed(schedule: ReportSchedule, *, by: str, action: str = "change") -> None:
-    """Leave an audit entry; the next look finds out anew when it starts."""
-    ReportSchedule.objects.filter(pk=schedule.pk).update(next_at=None, failures=0, retry_at=None)
-    detail = {"every": schedule.every, "time_zone": schedule.time_zone, "enabled": schedule.enabled}
-    record_change(by=by, action=f"report_schedule.{action}", subject=schedule.name, detail=detail)

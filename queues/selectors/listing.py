@@ -61,6 +61,7 @@ class Filter:
             (self.state is None or view.state == self.state)
             and (window.topic is None or view.topic == window.topic)
             and (window.kind is None or view.kind == _KINDS[window.kind])
+            and window.level in (None, view.level)
             and window.due_from_ms <= view.due_ms < window.due_before_ms
             and (self.tag is None or view.record.tag == self.tag)
             and (self.key is None or self.key in view.record.keys)
@@ -251,7 +252,11 @@ def _list_ready(
     open_filter = replace(wanted, window=replace(window, kind=None))
     found = list_delivered(
         topic, window.due_from_ms, window.due_before_ms,
-        takes=lambda record: kind in (None, record.kind) and open_filter.takes_record(record),
+        takes=lambda record: (
+            kind in (None, record.kind)
+            and window.level in (None, record.level)
+            and open_filter.takes_record(record)
+        ),
         after=None if position is None else int(position[0]), limit=limit,
     )  # fmt: skip
     count = found.count if position is None else int(position[1])

@@ -85,7 +85,8 @@ def blocks(selection: Selection) -> Iterator[tuple[Queue, Found]]:
     wanted = _wanted(selection)
     if wanted is None:
         return
-    for holder, queue in holders(store, selection.filter.window.kind):
+    window = selection.filter.window
+    for holder, queue in holders(store, window.kind, window.level):
         end = selection.ends.get(holder, 0)
         for found in _units(selection, queue, wanted, end):
             if not selection.cancelled:
@@ -145,9 +146,11 @@ def _sifted(selection: Selection, queue: Queue, offsets: Int64s) -> Int64s:
 
 
 def _takes(wanted: Filter, unit: HeldUnit) -> bool:
-    kind = wanted.window.kind
-    return wanted.takes_record(unit.record) and (
-        kind is None or unit.record.kind == ("L" if kind == "level" else "T")
+    kind, level = wanted.window.kind, wanted.window.level
+    return (
+        wanted.takes_record(unit.record)
+        and (kind is None or unit.record.kind == ("L" if kind == "level" else "T"))
+        and level in (None, unit.record.level)
     )
 
 

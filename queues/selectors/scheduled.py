@@ -34,6 +34,8 @@ class Window:
     due_before_ms: int = DUE_MS_MAX
     #: `topic` is a group's retry topic, which no sender may name.
     retries: bool = False
+    #: Only this delay level.
+    level: int | None = None
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -80,12 +82,16 @@ def _topics_for(patterns: Patterns) -> Bools | None:
     return store.outlook.topic_mask(takes)
 
 
-def holders(store: Store, kind: str | None = None) -> list[tuple[int, Queue]]:
+def holders(
+    store: Store, kind: str | None = None, level: int | None = None
+) -> list[tuple[int, Queue]]:
     """The holding queues with the numbers that stand for them in places."""
     numbered = [
         (0 if queue.topic == TIMER_TOPIC else queue.queue_id + 1, queue)
         for queue in store.outlook.holding_queues()
     ]
+    if level is not None:
+        return [pair for pair in numbered if pair[0] == level]
     if kind == "level":
         return [pair for pair in numbered if pair[0]]
     return [pair for pair in numbered if not pair[0]] if kind == "timed" else numbered
@@ -126,7 +132,7 @@ def nearest(
         nothing = np.zeros(0, np.int64)
         return Places(nothing, nothing, nothing, nothing), 0
     return store.outlook.nearest(
-        holders(store, window.kind),
+        holders(store, window.kind, window.level),
         wanted,
         after=None if after is None else (after.due_ms, after.holder, after.offset),
         limit=limit,

@@ -32,6 +32,11 @@ PAGES = [
     "/admin/operations/",
     "/admin/keys/",
     "/admin/keys/new/",
+    "/admin/keys/1/change/",
+    "/admin/reports/",
+    "/admin/reports/schedules/",
+    "/admin/reports/schedules/new/",
+    "/admin/reports/schedules/1/change/",
     "/admin/audit/",
     "/admin/system/",
     "/admin/auth/user/",
@@ -191,6 +196,37 @@ def test_the_forecast_counts_what_is_due(console):
     html = console.text("/admin/forecast/?span=15m")
     assert "3 messages due" in html
     assert "0 messages due" in console.text("/admin/forecast/?span=15m&topic=other")
+
+
+def test_a_level_leads_to_what_waits_in_it_and_to_nothing_else(console):
+    meant, other = (console.api.send(delay_level=level)["id"] for level in (3, 4))
+    found = re.search(r'href="(/admin/messages/[^"]*level=3)"', console.text("/admin/levels/"))
+    html = console.text(found[1].replace("&amp;", "&"))
+    assert meant in html
+    assert other not in html
+    assert '<option value="3" selected>3: 10s</option>' in html
+
+
+@pytest.mark.parametrize("state", ["ready", "cancelled"])
+def test_a_level_is_looked_for_in_every_state(console, state):
+    meant, other = (console.api.send(delay_level=level)["id"] for level in (3, 4))
+    timed = console.api.send(delay="10s")["id"]
+    if state == "cancelled":
+        for one in (meant, other, timed):
+            console.api.delete(f"messages/{one}")
+    else:
+        console.api.wiring.clock.advance(60_000)
+        console.api.hand_over_what_is_due()
+    html = console.text(f"/admin/messages/?topic=orders&state={state}&level=3")
+    assert meant in html
+    assert other not in html
+    assert timed not in html
+
+
+def test_a_level_that_is_none_is_left_aside(console):
+    message = console.api.send(delay="1h")["id"]
+    for level in ("99", "0", "x", "²"):
+        assert message in console.text(f"/admin/messages/?level={level}")
 
 
 def test_a_message_says_why_it_waits_and_why_it_was_late(console):

@@ -133,6 +133,82 @@ def test_a_new_secret_is_shown_once_and_the_old_one_goes_on_for_the_overlap(cons
     assert console.api.get("topics").status == 401
 
 
+def limited_key(console, **fields):
+    """A program's key; its secret is the API's from then on."""
+    chosen = {"name": "shop", "scopes": ["send"], "topic_patterns": "eu-*", "group_patterns": "*"}
+    answer = console.post("/admin/keys/new/", **{**chosen, **fields})
+    console.api.secret = re.search(r"pd_[\w-]+", answer.content.decode()).group()
+    return ApiKey.objects.get(name="shop")
+
+
+def test_a_keys_rights_are_changed_and_its_secret_stays(console):
+    key = limited_key(console)
+    assert console.api.get("topics").status == 403
+    console.post(f"/admin/keys/{key.pk}/change/", scopes=["send", "inspect"], expiry="keep",
+                 topic_patterns="eu-* us-*", group_patterns="billing", burst_seconds=5,
+                 messages_per_day=1)  # fmt: skip
+    assert console.api.get("topics").status == 200
+    assert console.api.post("topics/us-a/messages", {"body": "x"}).status == 201
+    assert console.api.post("topics/us-a/messages", {"body": "x"}).code == "quota_exceeded"
+    key.refresh_from_db()
+    assert (key.group_patterns, key.burst_seconds, key.expires_at) == (["billing"], 5, None)
+    entry = AuditEntry.objects.get(action="key.change")
+    assert (entry.by, entry.subject) == ("user:ada", "shop")
+    assert entry.before["scopes"] == ["send"]
+    assert entry.after["scopes"] == ["send", "inspect"]
+
+
+def test_a_keys_form_shows_what_it_has(console):
+    key = limited_key(console, requests_per_second=7, burst_seconds=3, days=10)
+    html = console.text(f"/admin/keys/{key.pk}/change/")
+    assert 'value="eu-*"' in html
+    assert re.search(r'value="send"[^>]*checked', html)
+    assert not re.search(r'value="manage"[^>]*checked', html)
+    assert re.search(r'name="requests_per_second" value="7"', html)
+    assert re.search(r'name="burst_seconds" value="3"', html)
+    assert "2026-10-01" in html
+
+
+@pytest.mark.parametrize(
+    ("fields", "kept_days"),
+    [({"expiry": "keep"}, 10), ({"expiry": "never"}, None), ({"expiry": "days", "days": 3}, 3)],
+)
+def test_a_keys_end_is_kept_moved_or_taken_away(console, fields, kept_days):
+    key = limited_key(console, days=10)
+    console.post(f"/admin/keys/{key.pk}/change/", scopes=["send"], topic_patterns="eu-*",
+                 group_patterns="*", **fields)  # fmt: skip
+    key.refresh_from_db()
+    now_ms = console.api.wiring.clock.now_ms()
+    ends = None if kept_days is None else now_ms / 1000 + kept_days * 86_400
+    assert (key.expires_at and key.expires_at.timestamp()) == ends
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"scopes": []}, "required"),
+        ({"topic_patterns": "a " * 101}, "At most 100 patterns"),
+        ({"expiry": "days"}, "Say after how many days"),
+        ({"messages_per_day": 0}, "greater than or equal to 1"),
+    ],
+)
+def test_a_key_is_not_given_rights_that_are_none(console, fields, words):
+    key = limited_key(console)
+    good = {"scopes": ["inspect"], "topic_patterns": "*", "group_patterns": "*", "expiry": "keep"}
+    answer = console.post(f"/admin/keys/{key.pk}/change/", **{**good, **fields})
+    assert words in answer.content.decode()
+    key.refresh_from_db()
+    assert key.scopes == ["send"]
+
+
+def test_a_revoked_key_is_not_changed(console):
+    key = limited_key(console)
+    console.post(f"/admin/keys/{key.pk}/revoke/")
+    answer = console.post(f"/admin/keys/{key.pk}/change/", scopes=["inspect"], topic_patterns="*",
+                          group_patterns="*", expiry="keep")  # fmt: skip
+    assert "not revoked" in answer.content.decode()
+
+
 def test_a_key_revoked_in_the_console_is_refused(console):
     key = ApiKey.objects.get()
     console.post(f"/admin/keys/{key.pk}/revoke/")

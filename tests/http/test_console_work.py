@@ -133,3 +133,27 @@ def test_a_group_begins_anew(console):
     assert len(console.api.receive()) == 1
     answer = console.post("/admin/groups/billing/reset/", to="time")
     assert "Say from which moment" in answer.content.decode()
+
+
+@pytest.mark.parametrize(("chosen", "left"), [({}, 1), ({"cancel_retries": "on"}, 0)])
+def test_a_reset_keeps_retries_unless_they_are_to_go(console, chosen, left):
+    a_retry(console)
+    assert "Waits to be tried again" in console.text("/admin/groups/billing/reset/")
+    answer = console.post("/admin/groups/billing/reset/", to="latest", **chosen)
+    assert ("1 retries are cancelled" in answer.content.decode()) is not bool(left)
+    assert len(console.api.get("groups/billing/retries").json["items"]) == left
+    entry = AuditEntry.objects.get(action="group.reset")
+    assert entry.detail == {"to": "latest", "cancelled_retries": 1 - left}
+
+
+def test_a_bulk_change_means_one_level_alone(console):
+    meant = console.api.send(delay_level=7)["id"]
+    for other in ({"delay_level": 8}, {"delay": "1h"}):
+        console.api.send(**other)
+    html = console.post("/admin/messages/bulk/", verb="cancel", level="7").content.decode()
+    assert "1 message" in html
+    console.post("/admin/messages/bulk/", verb="cancel", plan_id=plan_in(html))
+    carry_out(Operation.objects.get())
+    states = [one["state"] for one in console.api.get("messages?state=scheduled").json["items"]]
+    assert len(states) == 2
+    assert console.api.get(f"messages/{meant}").json["state"] == "cancelled"

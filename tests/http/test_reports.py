@@ -16,6 +16,7 @@ from analytics.periods import DAY_MS
 from analytics.services import places, running, scheduling
 from analytics.services.running import LatenessRunner
 from analytics.services.spark_process import RunFailed, SparkProcess
+from queues.models import Operation
 from queues.services.operations import carry_out
 from tests.http.conftest import Api
 
@@ -215,6 +216,27 @@ def test_an_aborted_run_stops(api: Api, spark: Spark, monkeypatch: pytest.Monkey
     assert spark.arguments == []
 
 
+def test_a_run_that_is_aborted_in_the_queue_is_aborted(api: Api, spark: Spark) -> None:
+    operation = api.post("reports", {}).json
+    api.post(f"operations/{operation['id']}/abort", {})
+    scheduling.start_due_reports(api.wiring.clock.now_ms())
+    run = ReportRun.objects.get()
+    assert (run.state, run.error) == ("aborted", "It was aborted.")
+    assert spark.arguments == []
+
+
+def test_a_run_whose_operation_was_given_up_has_failed(api: Api, spark: Spark) -> None:
+    operation = api.post("reports", {}).json
+    Operation.objects.filter(pk=operation["id"]).update(state="failed")
+    scheduling.start_due_reports(api.wiring.clock.now_ms())
+    assert ReportRun.objects.get().state == "failed"
+    Operation.objects.all().delete()
+    ReportRun.objects.update(state="running")
+    scheduling.start_due_reports(api.wiring.clock.now_ms())
+    assert ReportRun.objects.get().state == "failed"
+    assert spark.arguments == []
+
+
 def test_a_report_that_was_kept_before_the_death_is_not_made_again(api: Api, spark: Spark) -> None:
     report_id = make(api)
     operation = api.post("reports", {}).json
@@ -348,15 +370,3 @@ def test_a_report_is_asked_for_in_the_console(api: Api, browser: Client, spark: 
     assert len(begun()) == 1
     assert api.wiring.store
     assert spark.arguments == []
-
-
-def test_a_schedule_is_changed_in_the_console(browser: Client, hourly: ReportSchedule) -> None:
-    fields = {"name": "hourly", "enabled": "on", "every": "day", "minute": "30", "hour": "25",
-              "weekday": "0", "time_zone": "Mars/Olympus", "topic": ""}  # fmt: skip
-    address = f"/admin/analytics/reportschedule/{hourly.pk}/change/"
-    refused = browser.post(address, fields).content.decode()
-    assert "0 to 23" in refused
-    assert "no time zone" in refused
-    browser.post(address, fields | {"hour": "3", "time_zone": "Europe/Berlin"})
-    hourly.refresh_from_db()
-    assert (hourly.every, hourly.hour, hourly.time_zone) == ("day", 3, "Europe/Berlin")

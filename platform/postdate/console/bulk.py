@@ -14,7 +14,7 @@ from postdate.console.actions import confirm
 from postdate.console.forms import MOMENT_INPUT, read_moment
 from postdate.console.messages import topic_names
 from postdate.console.pages import Context, acting, page, posted
-from postdate.console.searching import everyone
+from postdate.console.searching import everyone, level_choices
 from queues import wires
 from queues.problems import Problem
 from queues.selectors.listing import Filter
@@ -43,6 +43,10 @@ class BulkForm(forms.Form):
     kind = forms.ChoiceField(
         required=False, choices=[("", "Any"), ("level", "Delay level"), ("timed", "Timed")]
     )
+    level = forms.TypedChoiceField(
+        required=False, label="Delay level", coerce=int, empty_value=None,
+        choices=lambda: [("", "Any"), *level_choices()],
+    )  # fmt: skip
     key = forms.CharField(required=False)
     tag = forms.CharField(required=False)
     due_after = forms.CharField(required=False, widget=MOMENT_INPUT, label="Due from")
@@ -60,12 +64,13 @@ class BulkForm(forms.Form):
             read_moment(self.data, "due_after"),
             read_moment(self.data, "due_before"),
         )
-        named = [fields[name] for name in ("topic", "kind", "key", "tag")]
+        named = [fields[name] for name in ("topic", "kind", "level", "key", "tag")]
         if not any(named) and after_ms is None and before_ms is None:
             return None
         window = Window(
             topic=fields["topic"] or None,
-            kind=fields["kind"] or None,
+            kind="level" if fields["level"] else fields["kind"] or None,
+            level=fields["level"],
             due_from_ms=0 if after_ms is None else max(0, after_ms),
             due_before_ms=DUE_MS_MAX if before_ms is None else min(before_ms, DUE_MS_MAX),
         )
@@ -109,7 +114,9 @@ def bulk_page(request: HttpRequest) -> Context | HttpResponseBase:
         try:
             wanted = form.wanted()
             if wanted is None:
-                form.add_error(None, "Say which messages: a topic, key, tag, kind or due window.")
+                form.add_error(
+                    None, "Say which messages: a topic, key, tag, kind, level or due window."
+                )
                 return context
             verb = form.cleaned_data["verb"]
             seen = plans.preview(

@@ -175,6 +175,12 @@ class ResetForm(forms.Form):
         required=False, widget=MOMENT_INPUT, label="Moment", help_text="In your own time zone."
     )
 
+    cancel_retries = forms.BooleanField(
+        required=False,
+        label="Cancel what is tried again as well",
+        help_text="Otherwise waiting retries stay and come when they are due.",
+    )
+
     def place(self) -> str | int:
         """What the service takes."""
         if self.cleaned_data["to"] != "time":
@@ -188,23 +194,35 @@ class ResetForm(forms.Form):
 @page("console/confirm.html", permission=_OPERATE)
 def group_reset_page(request: HttpRequest, name: str) -> Context | HttpResponseBase:
     """Begin anew somewhere else."""
-    get_group(name)
+    group = get_group(name)
     form = ResetForm(posted(request))
     if request.method == "POST" and form.is_valid():
         try:
-            reset_group(name=name, to=form.place(), by=acting(request))
+            reset = reset_group(
+                name=name,
+                to=form.place(),
+                by=acting(request),
+                cancel_retries=form.cleaned_data["cancel_retries"],
+            )
         except Problem as problem:
             form.add_error(None, problem.detail)
         else:
-            act(request, lambda: None, done=f"{name} begins anew.")
+            gone = f" {reset.cancelled:,} retries are cancelled." if reset.cancelled else ""
+            act(request, lambda: None, done=f"{name} begins anew.{gone}")
             return redirect("group", name)
     return confirm(
         title=f"Reset {name}?",
         sentence="The group stands elsewhere in every queue. What its consumers hold now is void: "
-        "their acks are refused, and attempts count from one. Waiting retries stay.",
+        "their acks are refused, and attempts count from one.",
         button="Reset the group",
         back=reverse("group", args=[name]),
         trail=trail_of(name),
         danger=True,
         form=form,
+        facts=[
+            (
+                "Waits to be tried again",
+                f"{retries.list_retries(group=group, after=None, limit=1)[2]:,}",
+            )
+        ],
     )

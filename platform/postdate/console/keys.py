@@ -1,6 +1,6 @@
-"""The pages of API keys: made, given a new secret, revoked; a secret is shown once."""
+"""The pages of API keys: made, changed, given a new secret, revoked; a secret is shown once."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
@@ -10,12 +10,13 @@ from django.urls import reverse
 
 from postdate.console.actions import act, confirm
 from postdate.console.pages import Context, acting, page, posted, render_page
+from queues.limits import BURST_S_MAX
 from queues.problems import Problem
-from queues.quotas import Quotas
+from queues.quotas import BURST_S_DEFAULT, Quotas
 from queues.selectors import keys
 from queues.selectors.keys import quotas_of
 from queues.services.audit import now
-from queues.services.keys import issue_key, revoke_key, rotate_key
+from queues.services.keys import change_key, issue_key, revoke_key, rotate_key
 
 _SCOPES = [
     ("send", "send, cancel, move"),
@@ -24,13 +25,16 @@ _SCOPES = [
     ("manage", "topics, groups, bulk changes"),
 ]
 _OVERLAPS = [("0", "at once"), ("3600", "an hour"), ("86400", "a day"), ("604800", "a week")]
-_LIMITS = ("requests_per_second", "messages_per_second", "messages_per_day")
+_RIGHTS = ("scopes", "topic_patterns", "group_patterns")
+_QUOTAS = ("requests_per_second", "messages_per_second", "messages_per_day")
+_LIMITS = (*_QUOTAS, "burst_seconds")
+#: A century: further ends are no ends.
+_DAYS_MAX = 36_500
 
 
-class KeyForm(forms.Form):
-    """A new API key."""
+class RightsForm(forms.Form):
+    """What a key may."""
 
-    name = forms.CharField(max_length=100, help_text="Which program will use it.")
     scopes = forms.MultipleChoiceField(
         choices=_SCOPES,
         widget=forms.CheckboxSelectMultiple,
@@ -43,14 +47,81 @@ class KeyForm(forms.Form):
     group_patterns = forms.CharField(
         initial="*", label="Groups", help_text="Names in which * is any; several with spaces."
     )
-    days = forms.IntegerField(
-        required=False, min_value=1, label="Expires after days", help_text="Empty: never."
-    )
     requests_per_second = forms.IntegerField(required=False, min_value=1)
     messages_per_second = forms.IntegerField(required=False, min_value=1)
     messages_per_day = forms.IntegerField(
         required=False, min_value=1, help_text="Empty limits are none."
     )
+    burst_seconds = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=BURST_S_MAX,
+        initial=BURST_S_DEFAULT,
+        label="Burst, seconds",
+        help_text="A program that rested may use so many seconds' worth of its limits at once.",
+    )
+
+    def rights(self) -> dict[str, Any]:
+        """What was chosen, as the services take it."""
+        fields = self.cleaned_data
+        limits = {name: fields[name] for name in _QUOTAS}
+        return {
+            "scopes": fields["scopes"],
+            "topic_patterns": fields["topic_patterns"].split(),
+            "group_patterns": fields["group_patterns"].split(),
+            "quotas": Quotas(**limits, burst_seconds=fields["burst_seconds"] or BURST_S_DEFAULT),
+        }
+
+
+class KeyForm(RightsForm):
+    """A new API key."""
+
+    name = forms.CharField(max_length=100, help_text="Which program will use it.")
+    days = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=_DAYS_MAX,
+        label="Expires after days",
+        help_text="Empty: never.",
+    )
+    field_order = ("name", *_RIGHTS, "days", *_LIMITS)
+
+    def expiry(self) -> datetime | None:
+        """When it expires; None: never."""
+        days = self.cleaned_data["days"]
+        return now() + timedelta(days=days) if days else None
+
+
+class KeyChangeForm(RightsForm):
+    """Other rights for a key, and another end."""
+
+    expiry = forms.ChoiceField(
+        choices=[
+            ("keep", "as it is"),
+            ("never", "never"),
+            ("days", "after so many days from now:"),
+        ],
+        initial="keep",
+        widget=forms.RadioSelect,
+        label="Expires",
+    )
+    days = forms.IntegerField(
+        required=False, min_value=1, max_value=_DAYS_MAX, label="Days from now"
+    )
+    field_order = (*_RIGHTS, "expiry", "days", *_LIMITS)
+
+    def clean(self) -> dict[str, Any]:
+        """The days are wanted where they are chosen."""
+        fields: dict[str, Any] = super().clean() or {}
+        if fields.get("expiry") == "days" and not fields.get("days") and "days" not in self.errors:
+            self.add_error("days", "Say after how many days.")
+        return fields
+
+    def change(self) -> dict[str, Any]:
+        """What was chosen, as the service takes it."""
+        expiry, days = self.cleaned_data["expiry"], self.cleaned_data["days"]
+        at = now() + timedelta(days=days) if expiry == "days" else None
+        return {**self.rights(), "expires_at": at, "never_expires": expiry == "never"}
 
 
 class RotateForm(forms.Form):
@@ -81,7 +152,7 @@ def keys_page(request: HttpRequest) -> Context:
                 "previous_ms": _ms(key.previous_until),
                 "limits": [
                     f"{value:,} {name.replace('_', ' ')}"
-                    for name in _LIMITS
+                    for name in _QUOTAS
                     if (value := getattr(quotas, name))
                 ],
             }
@@ -103,17 +174,12 @@ def key_add_page(request: HttpRequest) -> Context | HttpResponseBase:
     """A new key; its secret is on the page that answers, and nowhere else."""
     form = KeyForm(posted(request))
     if request.method == "POST" and form.is_valid():
-        fields = form.cleaned_data
-        days = fields["days"]
         try:
             issued = issue_key(
-                name=fields["name"],
+                name=form.cleaned_data["name"],
                 by=acting(request),
-                scopes=fields["scopes"],
-                topic_patterns=fields["topic_patterns"].split(),
-                group_patterns=fields["group_patterns"].split(),
-                quotas=Quotas(**{name: fields[name] for name in _LIMITS if fields[name]}),
-                expires_at=now() + timedelta(days=days) if days else None,
+                expires_at=form.expiry(),
+                **form.rights(),
             )
         except Problem as problem:
             form.add_error(None, problem.detail)
@@ -127,6 +193,40 @@ def key_add_page(request: HttpRequest) -> Context | HttpResponseBase:
         trail=_trail(),
         form=form,
     )
+
+
+@page("console/confirm.html", permission="queues.change_apikey")
+def key_change_page(request: HttpRequest, key_id: int) -> Context | HttpResponseBase:
+    """Other scopes, patterns, limits, or another end; the secret stays."""
+    key = keys.get_key(key_id)
+    form = KeyChangeForm(posted(request), initial=_told_rights(key))
+    if request.method == "POST" and form.is_valid():
+        try:
+            change_key(key_id=key_id, by=acting(request), **form.change())
+        except Problem as problem:
+            form.add_error(None, problem.detail)
+        else:
+            act(request, lambda: None, done=f"{key.name} is changed; every server goes by it now.")
+            return redirect("keys")
+    expires = "never" if key.expires_at is None else f"{key.expires_at:%Y-%m-%d %H:%M} UTC"
+    return confirm(
+        title=f"Change {key.name}",
+        sentence="Its secret stays as it is. A request that is being answered ends as it began; "
+        "the next one is judged by the new rights.",
+        button="Change the key",
+        back=reverse("keys"),
+        trail=_trail(),
+        form=form,
+        facts=[("Begins with", f"{key.prefix}…"), ("Expires", expires)],
+    )
+
+
+def _told_rights(key: Any) -> dict[str, Any]:
+    return {
+        **{name: getattr(key, name) for name in ("scopes", *_LIMITS)},
+        "topic_patterns": " ".join(key.topic_patterns),
+        "group_patterns": " ".join(key.group_patterns),
+    }
 
 
 @page("console/confirm.html", permission="queues.change_apikey")

@@ -53,7 +53,13 @@ SECTIONS: tuple[tuple[str, tuple[Stop, ...]], ...] = (
         "Work",
         (
             Stop("Operations", "operations", "operation", "queues.view_operation", ("operation",)),
-            Stop("Reports", "reports-page", "report", "analytics.view_reportrun", ("report-page",)),
+            Stop(
+                "Reports",
+                "reports-page",
+                "report",
+                "analytics.view_reportrun",
+                ("report-page", "schedules", "schedule-add", "schedule-change"),
+            ),
         ),
     ),
     (

@@ -34,6 +34,7 @@ _ABSENT = {
     Code.GROUP_NOT_FOUND,
     Code.OPERATION_NOT_FOUND,
     Code.KEY_NOT_FOUND,
+    Code.REPORT_NOT_FOUND,
 }
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from postdate.console.forms import read_moment
+from queues import wires
 from queues.access import Caller, Patterns
 from queues.api.tokens import make_token, read_token
 from queues.problems import Problem
@@ -40,7 +41,10 @@ class Search:
         self.text = data.get("q", "").strip()
         self.topic = data.get("topic", "").strip()
         self.tag = data.get("tag", "").strip()
+        self.level = read_level(data.get("level", ""))
         self.kind = data.get("kind", "") if data.get("kind") in ("level", "timed") else ""
+        if self.level is not None:
+            self.kind = "level"
         self.state = data.get("state", "") if data.get("state") in STATES else ""
         self.problem = ""
         self.due_after_ms = self._moment("due_after")
@@ -50,6 +54,11 @@ class Search:
     def states(self) -> list[tuple[str, str, bool]]:
         """The states to choose from: value, word, whether it is the chosen one."""
         return [(value, word, value == self.state) for value, word in STATES.items()]
+
+    @property
+    def levels(self) -> list[tuple[int, str, bool]]:
+        """The delay levels to choose from: number, words, whether it is the chosen one."""
+        return [(number, words, number == self.level) for number, words in level_choices()]
 
     @property
     def words(self) -> str:
@@ -75,13 +84,14 @@ class Search:
         window = Window(
             topic=self.topic or None,
             kind=self.kind or None,
+            level=self.level,
             due_from_ms=_bounded(self.due_after_ms, 0),
             due_before_ms=_bounded(self.due_before_ms, DUE_MS_MAX),
         )
         # A key is in the index whatever became of its message: without a state, all are meant.
         state = self.state or (None if self.text else "scheduled")
         wanted = Filter(window, state=state, key=self.text or None, tag=self.tag or None)
-        marks = ["console", self.topic, self.kind, self.text, self.tag, self.state,
+        marks = ["console", self.topic, self.kind, self.level, self.text, self.tag, self.state,
                  self.due_after_ms, self.due_before_ms]  # fmt: skip
         try:
             position = read_token(marks, self.data.get("page") or None)
@@ -98,6 +108,20 @@ class Search:
         except Problem as problem:
             self.problem = problem.detail
             return None
+
+
+def read_level(written: str) -> int | None:
+    """A delay level as an address names it; None for anything that the table does not have."""
+    if not (written.isascii() and written.isdecimal() and len(written) <= len("999")):
+        return None
+    level = int(written)
+    return level if 1 <= level <= wires.wiring().get_rules().levels.max_level else None
+
+
+def level_choices() -> list[tuple[int, str]]:
+    """The delay levels with their delays in words."""
+    delays = wires.wiring().get_rules().levels.text.split(" ")
+    return [(level, f"{level}: {delay}") for level, delay in enumerate(delays, start=1)]
 
 
 def _bounded(moment_ms: int | None, otherwise: int) -> int:

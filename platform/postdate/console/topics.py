@@ -36,7 +36,7 @@ class TopicRow:
 class TopicForm(forms.Form):
     """A new topic."""
 
-    name = forms.CharField(help_text="Letters, digits, % | - _ and more; at most 127 characters.")
+    name = forms.CharField(help_text="Letters, digits, _ and -; at most 127 characters.")
     queues = forms.IntegerField(
         min_value=1,
         max_value=TOPIC_QUEUES_MAX,

@@ -13,6 +13,7 @@ from postdate.console import (
     overview,
     people,
     schedule,
+    schedules,
     topics,
     work,
 )
@@ -106,8 +107,26 @@ urlpatterns = [
         "operations/<slug:operation_id>/abort/", work.operation_abort_page, name="operation-abort"
     ),
     path("operations/<slug:operation_id>/undo/", work.operation_undo_page, name="operation-undo"),
+    path("reports/schedules/", schedules.schedules_page, name="schedules"),
+    path("reports/schedules/new/", schedules.schedule_add_page, name="schedule-add"),
+    path(
+        "reports/schedules/<int:schedule_id>/change/",
+        schedules.schedule_change_page,
+        name="schedule-change",
+    ),
+    path(
+        "reports/schedules/<int:schedule_id>/run/",
+        schedules.schedule_run_page,
+        name="schedule-run",
+    ),
+    path(
+        "reports/schedules/<int:schedule_id>/delete/",
+        schedules.schedule_delete_page,
+        name="schedule-delete",
+    ),
     path("keys/", keys.keys_page, name="keys"),
     path("keys/new/", keys.key_add_page, name="key-add"),
+    path("keys/<int:key_id>/change/", keys.key_change_page, name="key-change"),
     path("keys/<int:key_id>/rotate/", keys.key_rotate_page, name="key-rotate"),
     path("keys/<int:key_id>/revoke/", keys.key_revoke_page, name="key-revoke"),
     path("audit/", work.audit_page, name="audit"),
