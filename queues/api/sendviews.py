@@ -39,6 +39,7 @@ from queues.services.sending import (
 )
 from queues.services.topics import topic_for_send
 from queues.store import Once, Outgoing, Placed, Repeat
+from queues.wires import Rules
 
 _CODES = (
     Code.BODY_REQUIRED,
@@ -86,7 +87,8 @@ class SendView(ApiView):
         call.caller.require_topic(topic)
         target = topic_for_send(topic)
         unique_id = wires.wiring().get_store().new_id(target.name, call.now_ms)
-        message = _message(call.body, target, unique_id, call)
+        rules = wires.wiring().get_rules()
+        message = _message(call.body, target, unique_id, call, rules)
         has_key = call.body.idempotency_key is not None or _HEADER_META in call.request.META
         if not has_key:
             Admission(call.now_ms).admit(message.due_ms)
@@ -180,32 +182,31 @@ def _send_batch(
     results: list[BatchResult | None] = []
     good: list[Outgoing] = []
     keyed: dict[int, SendRequest] = {}
-    admission = Admission(call.now_ms)
+    rules, admission = wires.wiring().get_rules(), Admission(call.now_ms)
     for index, (raw, unique_id) in enumerate(zip(raws, unique_ids, strict=True)):
         try:
             request = _decode_item(raw)
-            message = _message(request, topic, unique_id, call)
-            if request.idempotency_key is not None:
-                check_idempotency_key(request.idempotency_key, _FIELD)
+            message = _message(request, topic, unique_id, call, rules)
+            key = request.idempotency_key
+            if key is not None:
+                check_idempotency_key(key, _FIELD)
                 keyed[len(good)] = request
-            if not _is_repeat(request, message, topic):
+            if key is None or not _is_repeat(request, message, topic, key):
                 admission.admit(message.due_ms)
-            good.append(message)
-            results.append(None)
         except Problem as problem:
             results.append(_refused(problem, index))
+        else:
+            good.append(message)
+            results.append(None)
     if keyed:
         return _send_batch_once(results, good, keyed, topic)
-    placed = zip(good, place(good), strict=True) if good else iter(())
-    return [result if result is not None else _tell_item(*next(placed)) for result in results]
+    placed = map(_tell_item, good, place(good)) if good else iter(())
+    return [next(placed) if result is None else result for result in results]
 
 
-def _is_repeat(request: SendRequest, message: Outgoing, topic: TopicView) -> bool:
+def _is_repeat(request: SendRequest, message: Outgoing, topic: TopicView, key: str) -> bool:
     """Whether an item of a batch was stored before, by its idempotency key."""
-    key = request.idempotency_key
-    return key is not None and is_repeat(
-        once(message=message, topic=topic, key=key, asked=_asked(request, message))
-    )
+    return is_repeat(once(message=message, topic=topic, key=key, asked=_asked(request, message)))
 
 
 def _send_batch_once(
@@ -244,7 +245,9 @@ def _decode_item(raw: msgspec.Raw) -> SendRequest:
         return decode_body(send_decoder, bytes(raw))  # Again, to say what is wrong.
 
 
-def _message(request: SendRequest, topic: TopicView, unique_id: str, call: Call) -> Outgoing:
+def _message(
+    request: SendRequest, topic: TopicView, unique_id: str, call: Call, rules: Rules
+) -> Outgoing:
     body, form = take_body(request.body, request.encoding)
     due = resolve_delay(
         delay_level=request.delay_level,
@@ -253,7 +256,7 @@ def _message(request: SendRequest, topic: TopicView, unique_id: str, call: Call)
         delay_seconds=request.delay_seconds,
         deliver_at=request.deliver_at,
         now_ms=call.now_ms,
-        rules=wires.wiring().get_rules(),
+        rules=rules,
     )
     return compose(
         topic=topic,

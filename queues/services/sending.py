@@ -6,6 +6,7 @@ makes a query: topics and rules come from memory.
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from queues import wires
 from queues.codes import Code
@@ -19,6 +20,9 @@ from queues.store import Once, Outgoing, Placed, Repeat
 from queues.store.errors import MessageIllegal
 from queues.store.limits import USER_PROPERTIES_MAX
 from queues.store.properties import SHARDING_KEY
+
+#: `Outgoing` of a tuple of all its fields, in half the time of `Outgoing` itself.
+_outgoing = partial(tuple.__new__, Outgoing)
 
 
 def compose(
@@ -47,20 +51,12 @@ def compose(
     queue_id = choose_queue(topic, queue=queue, sharding_key=sharding_key)
     if sharding_key is not None:
         properties = _with_sharding_key(properties or {}, sharding_key)
-    return Outgoing(
-        topic.name,
-        queue_id,
-        unique_id,
-        body,
-        now_ms,
-        tag,
-        tuple(keys) if keys else (),
-        properties or {},
-        due.level,
-        due.due_ms,
-        form,
-        by,
-    )
+    return _outgoing(
+        (
+            topic.name, queue_id, unique_id, body, now_ms, tag, tuple(keys) if keys else (),
+            properties or {}, due.level, due.due_ms, form, by,
+        )
+    )  # fmt: skip
 
 
 def place(messages: Sequence[Outgoing]) -> list[Placed]:

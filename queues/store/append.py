@@ -17,6 +17,7 @@ every stop between two instructions leaves either the whole write or none of it.
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -51,6 +52,7 @@ class Written(NamedTuple):
 # Plain numbers: an enum's member costs more to look up than what is done with it.
 _HOLDER, _HOLDER_PROGRESS = int(Word.HOLDER), int(Word.HOLDER_PROGRESS)
 _NOTE_STATE, _STORE_MS = int(Word.NOTE_STATE), int(Word.STORE_MS)
+_TOPIC = attrgetter("topic")
 #: A hand-over that is later than this counts as late.
 LATE_MS = 100
 
@@ -223,10 +225,9 @@ class Appender:
         count = self._control.count
         count(counter, len(entries.sizes))
         if counter == "sent":
-            topics = [queue.topic for queue in entries.queues if queue.scheduled]
-            if topics:
-                count("sent_level", topics.count(SCHEDULE_TOPIC))
-                count("sent_timed", topics.count(TIMER_TOPIC))
+            topics = list(map(_TOPIC, entries.queues))
+            count("sent_level", topics.count(SCHEDULE_TOPIC))
+            count("sent_timed", topics.count(TIMER_TOPIC))
         elif counter == "handed_over":
             lateness_ms = store_ms - column(entries.dues)
             count("lateness_ms_sum", int(lateness_ms.sum()))
@@ -322,14 +323,8 @@ class Appender:
         self._log_bell.ring()
         waiting = {queue.topic for queue in set(entries.queues) if queue.scheduled}
         for topic, wake_word, bell in self._loop_bells:
-            if topic in waiting:
-                due_ms = min(
-                    due
-                    for due, queue in zip(entries.dues, entries.queues, strict=True)
-                    if queue.topic == topic
-                )
-                if due_ms < self._control.words[wake_word]:
-                    bell.ring()
+            if topic in waiting and _first_due(entries, topic) < self._control.words[wake_word]:
+                bell.ring()
 
     # -- repair ---------------------------------------------------------------------------------
 
@@ -375,3 +370,12 @@ def _log_offsets(pieces: list[Piece], sizes: Column) -> list[int]:
             offsets.append(position)
             position += size
     return offsets
+
+
+def _first_due(entries: Entries, topic: str) -> int:
+    """The earliest due time of the records of a topic, ms."""
+    if len(entries.queues) < VECTOR_RECORDS_MIN:
+        pairs = zip(entries.dues, entries.queues, strict=True)
+        return int(min(due for due, queue in pairs if queue.topic == topic))
+    mine = [queue.topic == topic for queue in entries.queues]
+    return int(column(entries.dues)[mine].min())

@@ -26,6 +26,7 @@ from queues.store.batch import (
     Entries,
     Sealed,
     many_hashes,
+    members_by_number,
 )
 from queues.store.digits import digits_of
 from queues.store.encode import Encoder, own_properties
@@ -60,10 +61,10 @@ Int64s = npt.NDArray[np.int64]
 class Form(NamedTuple):
     """What all messages that wait in one place for one queue have in common."""
 
-    #: Where they wait, or their own queue.
+    #: Where they wait, or their own queue; its number in the queue table, and in its topic.
     queue: Queue
-    #: -1 in the wheel, 0 nowhere, else the level.
-    waits: int
+    queue_number: int
+    queue_id: int
     #: A level's delay, ms; else 0.
     delay_ms: int
     topic_number: int
@@ -75,6 +76,21 @@ class Form(NamedTuple):
     deliver_at: int
     out_at: int
     key_prefix: str
+
+
+class Forms(NamedTuple):
+    """The fields of `Form`, one column each: the form of every message of a batch."""
+
+    queues: tuple[Queue, ...]
+    queue_numbers: tuple[int, ...]
+    queue_ids: tuple[int, ...]
+    delays_ms: tuple[int, ...]
+    topic_numbers: tuple[int, ...]
+    middles: tuple[bytes, ...]
+    tails: tuple[bytes, ...]
+    deliver_at: tuple[int, ...]
+    out_at: tuple[int, ...]
+    key_prefixes: tuple[str, ...]
 
 
 class Composer:
@@ -90,25 +106,24 @@ class Composer:
         Raises `MessageIllegal` for what cannot be stored.
         """
         columns = Columns(*zip(*messages, strict=True))
-        waits = [
-            level or (_IN_WHEEL if due_ms is not None and due_ms > now_ms else _AT_ONCE)
-            for level, due_ms in zip(columns.levels, columns.due_ms, strict=True)
-        ]
-        places = list(zip(columns.topics, columns.queue_ids, waits, strict=True))
-        for place in set(places):
-            if place not in self._forms:
-                self._learn(*place)
-        forms = [self._forms[place] for place in places]
+        waits = _waits(columns, now_ms)
+        forms = self._forms_of(columns, waits)
         dues = _leading_dues(columns, waits)
         ids = "".join(columns.unique_ids).encode()
         if not _usual(columns, dues, ids):
             return None
         owns = _owns(messages, columns)
-        middles, tails = [form.middle for form in forms], [form.tail for form in forms]
-        pieces = zip(repeat(_BLANK_HEAD), columns.bodies, middles, owns, tails)
+        pieces = zip(repeat(_BLANK_HEAD), columns.bodies, forms.middles, owns, forms.tails)
         data = bytearray().join(chain.from_iterable(pieces))
-        parts = _Parts(_lengths(columns.bodies), _lengths(middles), _lengths(owns), _lengths(tails))
-        return self._filled(data, columns, forms, parts, dues, ids)
+        lengths = map(_lengths, (columns.bodies, forms.middles, owns, forms.tails))
+        made = _Made(columns, forms, np.array(waits), np.array(dues, np.int64), *lengths)
+        return self._filled(data, made, ids)
+
+    def _forms_of(self, columns: "Columns", waits: list[int]) -> Forms:
+        places = list(zip(columns.topics, columns.queue_ids, waits, strict=True))
+        for place in set(places) - self._forms.keys():
+            self._learn(*place)
+        return Forms(*zip(*map(self._forms.__getitem__, places), strict=True))
 
     def _learn(self, topic: str, queue_id: int, waits: int) -> None:
         """Cut a form out of a specimen."""
@@ -121,46 +136,38 @@ class Composer:
         own_at = row[1] + LEADING_BYTES
         tail = record[own_at:]
         self._forms[topic, queue_id, waits] = Form(
-            queue, waits, delay_ms, topic_number, record[HEAD.size : own_at], tail,
-            tail.find(_DELIVER) + len(_DELIVER), tail.find(_OUT) + len(_OUT), f"{queue.topic}#",
+            queue, queue.index, queue.queue_id, delay_ms, topic_number,
+            record[HEAD.size : own_at], tail, tail.find(_DELIVER) + len(_DELIVER),
+            tail.find(_OUT) + len(_OUT), f"{queue.topic}#",
         )  # fmt: skip
 
-    def _filled(
-        self, data: bytearray, columns: "Columns", forms: list[Form], parts: "_Parts",
-        dues: list[int], ids: bytes,
-    ) -> Sealed:  # fmt: skip
+    def _filled(self, data: bytearray, made: "_Made", ids: bytes) -> Sealed:
         """Fill in the fields, and compute what can be computed before the lock."""
-        octets, due_ms = np.frombuffer(data, np.uint8), np.array(dues, np.int64)
-        property_bytes = LEADING_BYTES + parts.own + parts.tail
+        octets = np.frombuffer(data, np.uint8)
+        property_bytes = LEADING_BYTES + made.own + made.tail
         if property_bytes.max() > PROPERTIES_BYTES_MAX:
             raise MessageIllegal(properties_bytes=int(property_bytes.max()))
-        property_at = HEAD.size + parts.body + parts.middle - LEADING_BYTES
+        property_at = HEAD.size + made.body + made.middle - LEADING_BYTES
         sizes = property_at + property_bytes
         starts = np.cumsum(sizes) - sizes
-        octets[starts[:, None] + _HEAD_PLACES] = _heads(columns, forms, sizes, parts.body)
+        octets[starts[:, None] + _HEAD_PLACES] = _heads(made, sizes)
         properties = starts + property_at
         _put(octets, properties - 2, property_bytes.astype(">u2").view(np.uint8).reshape(-1, 2))
-        due_digits = digits_of(due_ms, _DIGITS)
+        due_digits = digits_of(made.due_ms, _DIGITS)
         _put(octets, properties + DUE_AT, due_digits)
         matrix = np.frombuffer(ids, np.uint8).reshape(-1, ID_BYTES)
         _put(octets, properties + ID_AT, matrix)
-        tail_at = properties + LEADING_BYTES + parts.own
-        self._fill_timers(octets, tail_at, forms, due_ms, due_digits)
-        entries = _entries(columns, forms, sizes, property_at, dues, matrix)
-        return Sealed(data, starts.tolist(), entries)
+        self._fill_timers(octets, properties + LEADING_BYTES + made.own, made, due_digits)
+        return Sealed(data, starts.tolist(), _entries(made, sizes, property_at, matrix))
 
-    def _fill_timers(
-        self, octets: Octets, tail_at: Int64s, forms: list[Form], due_ms: Int64s, digits: Octets
-    ) -> None:
-        timed = np.flatnonzero([form.waits == _IN_WHEEL for form in forms])
+    def _fill_timers(self, octets: Octets, tail_at: Int64s, made: "_Made", digits: Octets) -> None:
+        timed = np.flatnonzero(made.waits == _IN_WHEEL)
         if not len(timed):
             return
-        precision_ms, due_ms, tail_at = self._precision_ms, due_ms[timed], tail_at[timed]
-        deliver_at = np.array([forms[number].deliver_at for number in timed.tolist()], np.int64)
-        out_at = np.array([forms[number].out_at for number in timed.tolist()], np.int64)
-        _put(octets, tail_at + deliver_at, digits[timed])
+        precision_ms, due_ms, tail_at = self._precision_ms, made.due_ms[timed], tail_at[timed]
+        _put(octets, tail_at + np.array(made.forms.deliver_at)[timed], digits[timed])
         out_ms = (due_ms - 1) // precision_ms * precision_ms
-        _put(octets, tail_at + out_at, digits_of(out_ms, _DIGITS))
+        _put(octets, tail_at + np.array(made.forms.out_at)[timed], digits_of(out_ms, _DIGITS))
 
 
 class Columns(NamedTuple):
@@ -180,9 +187,16 @@ class Columns(NamedTuple):
     senders: tuple[str | None, ...]
 
 
-class _Parts(NamedTuple):
-    """The lengths of what records are joined from."""
+class _Made(NamedTuple):
+    """What a batch is made of, one entry a message in each column."""
 
+    columns: Columns
+    forms: Forms
+    #: The level, or `_IN_WHEEL` or `_AT_ONCE`.
+    waits: Int64s
+    #: What `PD_DUE` holds before the lock.
+    due_ms: Int64s
+    #: The lengths of what the record is joined from.
     body: Int64s
     middle: Int64s
     own: Int64s
@@ -191,6 +205,14 @@ class _Parts(NamedTuple):
 
 def _lengths(texts: Sequence[Sized]) -> Int64s:
     return np.fromiter(map(len, texts), np.int64, len(texts))
+
+
+def _waits(columns: Columns, now_ms: int) -> list[int]:
+    """Where each message waits: its level, or `_IN_WHEEL` or `_AT_ONCE`."""
+    return [
+        level or (_IN_WHEEL if due_ms is not None and due_ms > now_ms else _AT_ONCE)
+        for level, due_ms in zip(columns.levels, columns.due_ms, strict=True)
+    ]
 
 
 def _leading_dues(columns: Columns, waits: list[int]) -> list[int]:
@@ -218,16 +240,17 @@ def _owns(messages: Sequence[Outgoing], columns: Columns) -> list[bytes]:
         or max(map(len, columns.bodies)) > BODY_BYTES_MAX
     ):
         return [own_properties(message) for message in messages]
+    heads = {tag: f"TAGS\x01{tag}\x02" if tag else "" for tag in set(columns.tags)}
+    tails = {by: f"PD_BY\x01{by}\x02" if by else "" for by in set(columns.senders)}
     texts = [
-        (f"TAGS\x01{tag}\x02" if tag else "")
-        + (f"KEYS\x01{' '.join(keys)}\x02" if keys else "")
-        + (f"PD_BY\x01{sender}\x02" if sender else "")
+        f"{heads[tag]}KEYS\x01{' '.join(keys)}\x02{tails[sender]}" if keys
+        else heads[tag] + tails[sender]
         for tag, keys, sender in zip(columns.tags, columns.keys, columns.senders, strict=True)
-    ]
+    ]  # fmt: skip
     count = sum(map(bool, chain(columns.tags, key_counts, columns.senders)))
     if _has_separators("".join(texts), count):
         return [own_properties(message) for message in messages]
-    return [text.encode() for text in texts]
+    return list(map(str.encode, texts))
 
 
 def _has_separators(text: str, count: int) -> bool:
@@ -235,13 +258,14 @@ def _has_separators(text: str, count: int) -> bool:
     return "\x00" in text or text.count("\x01") != count or text.count("\x02") != count
 
 
-def _heads(columns: Columns, forms: list[Form], sizes: Int64s, body_bytes: Int64s) -> Octets:
-    heads = np.zeros(len(forms), _HEAD)
-    heads["size"], heads["magic"], heads["body_bytes"] = sizes, MAGIC_V1, body_bytes
-    crcs = np.fromiter(map(crc32, columns.bodies), np.int64, len(forms))
+def _heads(made: _Made, sizes: Int64s) -> Octets:
+    columns = made.columns
+    heads = np.zeros(len(sizes), _HEAD)
+    heads["size"], heads["magic"], heads["body_bytes"] = sizes, MAGIC_V1, made.body
+    crcs = np.fromiter(map(crc32, columns.bodies), np.int64, len(sizes))
     heads["body_crc"] = crcs & 0x7FFFFFFF
-    heads["queue_id"] = [form.queue.queue_id for form in forms]
-    heads["flag"], heads["born_ms"] = columns.flags, columns.born_ms
+    heads["queue_id"], heads["flag"] = made.forms.queue_ids, columns.flags
+    heads["born_ms"] = columns.born_ms
     heads["born_host"] = heads["store_host"] = np.void(HOST)
     return heads.view(np.uint8).reshape(-1, HEAD.size)
 
@@ -251,28 +275,32 @@ def _put(octets: Octets, at: Int64s, fields: Octets) -> None:
     octets[at[:, None] + np.arange(fields.shape[1])] = fields
 
 
-def _entries(
-    columns: Columns, forms: list[Form], sizes: Int64s, property_at: Int64s, dues: list[int],
-    ids: Octets,
-) -> Entries:  # fmt: skip
+def _entries(made: _Made, sizes: Int64s, property_at: Int64s, ids: Octets) -> Entries:
     """What dispatching needs to know."""
-    count = len(forms)
+    columns, forms, count = made.columns, made.forms, len(sizes)
     texts = [
-        form.key_prefix + key
-        for form, keys in zip(forms, columns.keys, strict=True)
+        prefix + key
+        for prefix, keys in zip(forms.key_prefixes, columns.keys, strict=True)
         for key in keys
     ]
     owners = np.repeat(np.arange(count), _lengths(columns.keys)).tolist()
-    queues = [form.queue for form in forms]
-    hashes, all_owners = many_hashes(ids, [queue.topic for queue in queues], texts, owners)
-    tags = [0] * count
-    if any(columns.tags):
-        tags = [
-            0 if form.waits > 0 else tags_code(tag)
-            for form, tag in zip(forms, columns.tags, strict=True)
-        ]
+    topics = [queue.topic for queue in forms.queues]
+    hashes, all_owners = many_hashes(ids, topics, texts, owners)
+    nothing = np.zeros(count, np.int64)
     return Entries(
-        sizes.tolist(), property_at.tolist(), queues, tags, dues,
-        [form.delay_ms for form in forms], [form.topic_number for form in forms],
-        [None] * count, [-1] * count, [0] * count, hashes, all_owners,
+        sizes, property_at, forms.queues, _tag_codes(made), made.due_ms,
+        np.array(forms.delays_ms, np.int64), np.array(forms.topic_numbers, np.int64),
+        [None] * count, nothing - 1, nothing, hashes, all_owners,
+        members=members_by_number(np.array(forms.queue_numbers, np.int64)),
     )  # fmt: skip
+
+
+def _tag_codes(made: _Made) -> Int64s:
+    """What the ConsumeQueue units carry; a level's carry the due time, which the lock decides."""
+    tags = made.columns.tags
+    if not any(tags):
+        return np.zeros(len(tags), np.int64)
+    codes = {tag: tags_code(tag) for tag in set(tags)}
+    found = np.fromiter(map(codes.__getitem__, tags), np.int64, len(tags))
+    found[made.waits > _AT_ONCE] = 0
+    return found

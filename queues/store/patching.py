@@ -22,13 +22,10 @@ _TEN, _THIRTEEN = np.arange(10), np.arange(13)
 def patch(sealed: Sealed) -> None:
     """Complete the records with what the lock decided; every due time is then known."""
     entries = sealed.entries
-    if any(entries.delays):
-        entries.dues = [
-            store_ms + delay if delay else due
-            for store_ms, due, delay in zip(
-                entries.store_ms, entries.dues, entries.delays, strict=True
-            )
-        ]
+    if np.any(entries.delays):
+        delays = column(entries.delays)
+        dues = np.where(delays > 0, column(entries.store_ms) + delays, column(entries.dues))
+        entries.dues = dues if isinstance(entries.dues, np.ndarray) else dues.tolist()
     if len(sealed.starts) < VECTOR_RECORDS_MIN:
         _patch_each(sealed.data, sealed.starts, entries)
     else:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from queues.store.append import Appender, Written
-from queues.store.batch import Batch, Sealed
+from queues.store.batch import Batch, Sealed, numbers
 from queues.store.composing import Composer
 from queues.store.encode import Encoder
 from queues.store.errors import StoreFull
@@ -91,5 +91,9 @@ def placed_of(written: Written) -> list[Placed]:
     """Where each record of a send lies."""
     entries = written.entries
     kinds = [_KINDS.get(queue.topic, "I") for queue in entries.queues]
-    columns = entries.log_offsets, entries.queue_offsets, kinds, entries.dues, entries.store_ms
-    return list(map(_make, zip(*columns, strict=True)))
+    columns = map(
+        numbers, (entries.log_offsets, entries.queue_offsets, entries.dues, entries.store_ms)
+    )
+    log_offsets, queue_offsets, dues, store_ms = columns
+    rows = zip(log_offsets, queue_offsets, kinds, dues, store_ms, strict=True)
+    return list(map(_make, rows))
