@@ -1,4 +1,4 @@
-"""What records of ours tell of themselves at fixed places: letter, due time, kind, level, origin.
+"""What records of ours tell of themselves at fixed places: letter, due time, kind, level.
 
 ====  ==================  ========================================================
 byte  of the properties   value
@@ -9,8 +9,6 @@ byte  of the properties   value
 75    ``PD_VERSION``      6 digits
 91    ``UNIQ_KEY``        32 hexadecimal digits
 ====  ==================  ========================================================
-
-Eight digits at a time are one 64-bit number, and three multiplications make a value of it.
 """
 
 from dataclasses import dataclass
@@ -19,23 +17,25 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from analytics.log.digits import eight_digits
 from analytics.log.names import Names
 from analytics.log.walk import Block, Bools, Int64s
 from queues.store.batch import ID_AT, ID_BYTES, LEADING_BYTES, VERSION_AT
 
-UInt64s = npt.NDArray[np.uint64]
-
 _LEADING: Final = np.dtype(
     {
-        "names": ["name", "due_5", "due_8", "letter", "from_4", "from_8", "kind", "level"],
-        "formats": ["<u8", "<u8", "<u8", "u1", "<u8", "<u8", "u1", "3u1"],
-        "offsets": [0, 7, 12, 29, 34, 42, 59, 60],
-        "itemsize": 64,
+        "names": ["due_5", "due_8", "letter", "kind"],
+        "formats": ["<u8", "<u8", "u1", "<u4"],
+        "offsets": [0, 5, 22, 52],
+        "itemsize": 56,
     }
 )
 _NAME: Final = np.uint64(int.from_bytes(b"PD_DUE\x01", "little"))
 _NAME_MASK: Final = np.uint64((1 << 56) - 1)
-_LEVEL_POWERS: Final = np.array([100, 10, 1])
+#: Where what is taken of them begins.
+_DUE_AT: Final = 7
+#: Moves the first five of eight digits to the end; what comes before them counts as zeros.
+_THREE_DIGITS: Final = np.uint64(24)
 _ZERO: Final = ord("0")
 
 _REAL: Final = b"REAL_TOPIC\x01"
@@ -54,8 +54,6 @@ class Leading:
     level: Int64s
     #: Due time, ms.
     due_ms: Int64s
-    #: Log offset of what it continues.
-    continues: Int64s
 
 
 def is_ours(block: Block) -> Bools:
@@ -77,24 +75,16 @@ def is_delivery(block: Block) -> Bools:
 
 def leading_of(block: Block) -> Leading:
     """The leading properties of records that are all of ours."""
-    rows = block.memory.numbers(_LEADING)[block.property_at]
-    thousands = _eight_digits(rows["due_5"]) // 1000
+    rows = block.memory.numbers(_LEADING)[block.property_at + _DUE_AT]
+    first_five = eight_digits(rows["due_5"] << _THREE_DIGITS)
+    kind = rows["kind"]  # Its letter in the lowest byte, then the level's digits.
+    hundreds, tens, ones = ((kind >> shift) & 15 for shift in (8, 16, 24))
     return Leading(
         letter=rows["letter"],
-        kind=rows["kind"],
-        level=(rows["level"].astype(np.int64) - _ZERO) @ _LEVEL_POWERS,
-        due_ms=thousands * 10**8 + _eight_digits(rows["due_8"]),
-        continues=_eight_digits(rows["from_4"]) * 10**8 + _eight_digits(rows["from_8"]),
+        kind=kind.astype(np.uint8),
+        level=(100 * hundreds + 10 * tens + ones).astype(np.int64),
+        due_ms=first_five * 10**8 + eight_digits(rows["due_8"]),
     )
-
-
-def _eight_digits(words: UInt64s) -> Int64s:
-    """The value of eight decimal digits, the first of them in the lowest byte."""
-    value = words & np.uint64(0x0F0F0F0F0F0F0F0F)
-    value = (value * np.uint64(2561)) >> np.uint64(8)
-    value = ((value & np.uint64(0x00FF00FF00FF00FF)) * np.uint64(6553601)) >> np.uint64(16)
-    value = ((value & np.uint64(0x0000FFFF0000FFFF)) * np.uint64(42949672960001)) >> np.uint64(32)
-    return value.astype(np.int64)
 
 
 def versions_of(block: Block) -> Int64s:

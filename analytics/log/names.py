@@ -1,7 +1,7 @@
 """Numbers for names: topics as they stand in the log's bytes, many at a time.
 
 A name is known by a 64-bit hash of all its bytes under keys drawn when the process starts; names
-that were met before cost one search in a sorted array, whatever their length.
+that were met before cost a look into a slot, whatever their length.
 """
 
 import secrets
@@ -25,6 +25,11 @@ USER, RETRY, DEAD, LEVELS, TIMER, JOURNAL, SYSTEM = range(7)
 _EXACT: Final = {SCHEDULE_TOPIC: LEVELS, TIMER_TOPIC: TIMER, JOURNAL_TOPIC: JOURNAL}
 
 _WORD_BYTES: Final = 8
+#: One for each word of the longest topic, and one more.
+_KEYS: Final = 1 + 256 // _WORD_BYTES
+#: A hash's highest bits are its slot.
+_SLOTS: Final = 1 << 12
+_SLOT_SHIFT: Final = np.uint64(52)
 _MASKS: Final = np.array([(1 << 8 * kept) - 1 for kept in range(_WORD_BYTES + 1)], np.uint64)
 
 
@@ -46,9 +51,13 @@ class Names:
         self.texts: list[str] = []
         self._purposes: list[int] = []
         self._numbers: dict[bytes, int] = {}
-        self._hashes = np.zeros(0, np.uint64)
-        self._known = np.zeros(0, np.int64)
-        self._keys = [np.uint64(secrets.randbits(64) | 1) for _ in range(3)]
+        #: Numbers by hash; those of names met lately also in slots.
+        self._hashed: dict[int, int] = {}
+        # A free slot holds a hash that belongs to another slot.
+        self._slot_hashes = np.full(_SLOTS, np.uint64(1) << np.uint64(63), np.uint64)
+        self._slot_hashes[_SLOTS // 2] = 0
+        self._slot_numbers = np.zeros(_SLOTS, np.int64)
+        self._keys = [np.uint64(secrets.randbits(64) | 1) for _ in range(_KEYS)]
 
     @property
     def purposes(self) -> npt.NDArray[np.int64]:
@@ -71,35 +80,38 @@ class Names:
     def numbers(self, memory: Memory, at: Int64s, lengths: Int64s) -> Int64s:
         """The numbers of names that stand at these places."""
         hashes = self._hash(memory, at, lengths)
-        while True:
-            places = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
-            missing = (
-                np.flatnonzero(self._hashes[places] != hashes)
-                if len(self._hashes)
-                else np.arange(len(hashes))
-            )
-            if not len(missing):
-                return self._known[places] if len(hashes) else np.zeros(0, np.int64)
-            _, firsts = np.unique(hashes[missing], return_index=True)
-            for place in missing[firsts].tolist():
-                start = int(at[place])
-                raw = memory.view[start : start + int(lengths[place])].tobytes()
-                self._learn(hashes[place], self._number(raw))
+        slots = (hashes >> _SLOT_SHIFT).astype(np.int64)
+        numbers = self._slot_numbers[slots]
+        others = np.flatnonzero(self._slot_hashes[slots] != hashes)
+        if len(others):
+            numbers[others] = self._searched(memory, at[others], lengths[others], hashes[others])
+        return numbers
 
-    def _learn(self, hashed: np.uint64, number: int) -> None:
-        place = int(np.searchsorted(self._hashes, hashed))
-        self._hashes = np.insert(self._hashes, place, hashed)
-        self._known = np.insert(self._known, place, number)
+    def _searched(
+        self, memory: Memory, at: Int64s, lengths: Int64s, hashes: npt.NDArray[np.uint64]
+    ) -> Int64s:
+        """The numbers of names without a slot: new ones, and those that others displaced."""
+        met, firsts, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+        found = np.zeros(len(met), np.int64)
+        for place, (hashed, first) in enumerate(zip(met.tolist(), firsts.tolist(), strict=True)):
+            number = self._hashed.get(hashed)
+            if number is None:
+                start = int(at[first])
+                raw = memory.view[start : start + int(lengths[first])].tobytes()
+                number = self._hashed[hashed] = self._number(raw)
+                slot = hashed >> int(_SLOT_SHIFT)
+                self._slot_hashes[slot], self._slot_numbers[slot] = hashed, number
+            found[place] = number
+        return found[inverse]
 
     def _hash(self, memory: Memory, at: Int64s, lengths: Int64s) -> npt.NDArray[np.uint64]:
-        first, second, third = self._keys
+        """The sum of what each word of a name becomes under its own key; no word adds nothing."""
         words = memory.numbers("<u8")
-        hashes = lengths.astype(np.uint64) * first
-        longest = int(lengths.max(initial=0))
-        for start in range(0, longest, _WORD_BYTES):
+        hashes = lengths.astype(np.uint64) * self._keys[0]
+        for start in range(0, int(lengths.max(initial=0)), _WORD_BYTES):
             # At least a record's seal follows every name, so a word never leaves the segment.
             word = words[at + start] & _MASKS[np.clip(lengths - start, 0, _WORD_BYTES)]
-            mixed = (hashes ^ word) * second
-            mixed ^= mixed >> np.uint64(32)
-            hashes = np.where(lengths > start, mixed * third, hashes)
+            word *= self._keys[1 + start // _WORD_BYTES % (_KEYS - 1)]
+            word ^= word >> np.uint64(32)
+            hashes += word * self._keys[0]
         return hashes

@@ -1,8 +1,8 @@
 """Walking a piece of the log: its whole records, tens of thousands at a time.
 
-The places of records are found all at once: a record's magic is there, and it tells its own log
-offset. What follows each other without a gap is the chain that the writer wrote; where the chain
-breaks, `check_record` has the word, and what is no record is stepped over and counted. With
+The places of records are found by following their sizes (`following`), and each tells magic and its
+own log offset. What follows each other without a gap is the chain that the writer wrote; where the
+chain breaks, `check_record` has the word, and what is no record is stepped over and counted. With
 ``verify="crc"`` every record's CRC is computed as well; with ``"structure"`` magic, own offset,
 lengths and the seal's place must be right, but flipped bits inside a record are not noticed.
 """
@@ -15,14 +15,15 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
+from analytics.log.digits import eight_digits
 from analytics.log.extent import Piece, SegmentRemoved
+from analytics.log.following import follow, look
 from queues.store.disk import Disk
 from queues.store.inspection.log import find_next
 from queues.store.record import (
     BODY_AT,
     CRC_MASK,
     CRC_PROPERTY_BYTES,
-    FIXED_BYTES,
     MAGIC_V1,
     RecordState,
     check_record,
@@ -33,8 +34,11 @@ Octets = npt.NDArray[np.uint8]
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-#: Bytes that are searched at once: they and what is found in them stay in the processor's cache.
-WINDOW_BYTES: Final = 4 << 20
+#: Records that are looked at together: enough to spread numpy's own costs.
+BLOCK_RECORDS: Final = 16_384
+#: Bytes in which records are followed at once: more, the longer nothing was broken.
+SPAN_BYTES_MIN: Final = 1 << 16
+SPAN_BYTES_MAX: Final = 32 << 20
 #: Damaged places that are told one by one.
 _TOLD_MAX: Final = 20
 
@@ -50,9 +54,18 @@ HEAD: Final = np.dtype(
     }
 )  # fmt: skip
 _HOSTS_V6: Final = 0x30
+#: The property that ends a record; its digits begin with the lowest.
+_SEAL: Final = np.dtype(
+    {
+        "names": ["name", "is", "low", "high", "end"],
+        "formats": ["<u8", "u1", ">u8", "2u1", "u1"],
+        "offsets": [0, 8, 9, 17, 19],
+        "itemsize": CRC_PROPERTY_BYTES,
+    }
+)
 _SEAL_NAME: Final = int.from_bytes(b"__CRC32#", "little")
-_SEAL_DIGITS_AT: Final = 11
-_POWERS: Final = 10 ** np.arange(10, dtype=np.int64)
+_ZEROS: Final = ord("0")
+_HIGH: Final = np.array([10**8, 10**9], np.int64)
 
 
 class Memory:
@@ -166,34 +179,31 @@ class _Walk:
         self._heads = memory.numbers(HEAD)
 
     def blocks(self) -> Iterator[Block]:
-        at = self._piece.start - self._base
+        at, span = self._piece.start - self._base, SPAN_BYTES_MIN
         while at < self._end:
-            stop = min(self._end, at + WINDOW_BYTES)
-            places = self._places(at, stop)
-            heads = self._heads[places]
-            nexts = places + heads["size"]
-            # Where chains of records end that follow each other without a gap.
-            ends = np.flatnonzero(np.append(nexts[:-1] != places[1:], True)[: len(places)])
-            while at < stop:
-                number = int(np.searchsorted(places, at))
-                if number < len(places) and places[number] == at and nexts[number] <= self._end:
-                    last = int(ends[np.searchsorted(ends, number)])
-                    last -= int(nexts[last] > self._end)
-                    chain = slice(number, last + 1)
-                    yield from self._chain(places[chain], heads[chain])
-                    at = int(nexts[last])
-                else:
-                    at = yield from self._single(at)
+            stop = min(self._end, at + span)
+            places = follow(self._memory.octets, self._heads, at, stop, self._base)
+            begun, is_broken = at, False
+            for first in range(0, len(places), BLOCK_RECORDS):
+                ats, heads, is_broken = self._looking(places[first : first + BLOCK_RECORDS])
+                if len(ats):
+                    yield from self._chain(ats, heads)
+                    at = int(ats[-1]) + int(heads["size"][-1])
+                if is_broken:
+                    break
+            if at == begun or (is_broken and at < self._end):
+                at = yield from self._single(at)
+            # Behind a broken place no more is followed than is likely to hold.
+            span = min(2 * span, SPAN_BYTES_MAX) if at >= stop else SPAN_BYTES_MIN
 
-    def _places(self, start: int, stop: int) -> Int64s:
-        """Where something begins that looks like a record."""
-        octets = self._memory.octets[start + 4 : stop + 4]
-        found = np.flatnonzero(octets == MAGIC_V1 >> 24) + start
-        found = found[found < len(self._heads)]
-        heads = self._heads[found]
-        looks = (heads["magic"] >> 8 == MAGIC_V1 >> 8) & (heads["log_offset"] == found + self._base)
-        places: Int64s = found[looks & (heads["size"] >= FIXED_BYTES)]
-        return places
+    def _looking(self, places: Int64s) -> tuple[Int64s, npt.NDArray[np.void], bool]:
+        """The places and heads up to the first that is no record; whether there was one."""
+        heads = self._heads[places]
+        looks = look(places, heads, self._base) & (places + heads["size"] <= self._end)
+        if looks.all():
+            return places, heads, False
+        count = int(np.argmin(looks))
+        return places[:count], heads[:count], True
 
     def _chain(self, ats: Int64s, heads: npt.NDArray[np.void]) -> Iterator[Block]:
         """Give those of a chain that are whole."""
@@ -229,23 +239,24 @@ class _Walk:
     def _sound(self, block: Block) -> Bools:
         """Which records are beyond doubt: plain, sealed, and the seal is right."""
         memory, ends = self._memory, block.ends
-        sealed: Bools = block.plain & (
-            memory.numbers("<u8")[ends - CRC_PROPERTY_BYTES] == _SEAL_NAME
-        )
-        sealed &= (memory.octets[ends - _SEAL_DIGITS_AT - 1] == 1) & (memory.octets[ends - 1] == 2)  # noqa: PLR2004 (the separators)
+        seals = memory.numbers(_SEAL)[ends - CRC_PROPERTY_BYTES]
+        sealed: Bools = block.plain & (seals["name"] == _SEAL_NAME)
+        sealed &= (seals["is"] == 1) & (seals["end"] == 2)  # noqa: PLR2004 (the separators)
         if self._verify == "structure" and self._piece.ours:
             return sealed
         used = (
             sealed if self._wanted is None or not self._piece.ours else self._wanted(block) & sealed
         )
         rows = np.flatnonzero(used)
-        ats, ends = block.ats[rows], ends[rows]
-        digits = memory.numbers("V10")[ends - _SEAL_DIGITS_AT].view(np.uint8).reshape(-1, 10)
-        told = (digits.astype(np.int64) - ord("0")) @ _POWERS
         view, crc32 = memory.view, zlib.crc32
-        covered = (ends - CRC_PROPERTY_BYTES).tolist()
-        crcs = [crc32(view[at:end]) for at, end in zip(ats.tolist(), covered, strict=True)]
-        sealed[rows] = told == np.array(crcs, np.int64) & CRC_MASK
+        covered = (ends[rows] - CRC_PROPERTY_BYTES).tolist()
+        crcs = [
+            crc32(view[at:end]) for at, end in zip(block.ats[rows].tolist(), covered, strict=True)
+        ]
+        told = seals[rows]
+        high = (told["high"].astype(np.int64) - _ZEROS) @ _HIGH
+        value = eight_digits(told["low"].astype(np.uint64)) + high
+        sealed[rows] = value == np.array(crcs, np.int64) & CRC_MASK
         return sealed
 
     def _single(self, at: int) -> Generator[Block, None, int]:

@@ -132,7 +132,7 @@ def test_pieces_of_a_segment_are_read_once_each(
     lived: LivedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("analytics.log.extent.PIECE_BYTES_MIN", 20_000)
-    monkeypatch.setattr("analytics.log.walk.WINDOW_BYTES", 7_000)
+    monkeypatch.setattr("analytics.log.walk.SPAN_BYTES_MAX", 7_000)
     for number in range(700):
         lived.send("orders", delay_ms=1000 + number, body=b"b" * (number % 300 + 1))
     lived.after(10_000).flush()
