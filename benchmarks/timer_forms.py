@@ -109,7 +109,7 @@ class TimelineForm:
         values = records if self._whole else values_of(messages.offsets * 300, messages.offsets)
         while True:
             try:
-                return self._timeline.write(zip(keys, values, strict=True), reached=None)
+                return self._timeline.write(zip(keys, values, strict=True), floor=None)
             except EngineBusy:
                 time.sleep(0.002)
 

@@ -16,8 +16,11 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from queues.store.timerunits import Longs
-from scheduler.engine.duelist import DueList, items_of
+import numpy as np
+import numpy.typing as npt
+
+from queues.store.timerunits import Longs, slots_of
+from scheduler.engine.duelist import DueList, Items, items_of
 from scheduler.engine.keys import offsets_in_slot
 from scheduler.engine.scan import Waiting
 from scheduler.lateness import LatenessMeter
@@ -86,16 +89,25 @@ class Books:
     #: see `express`. 0: nothing is.
     ahead_end: int = 0
     ahead_until_ms: int = 0
+    #: Queue offsets of what was listed when the clock was set back, in a slot behind its own, for
+    #: which it came late. It is enqueued again, or it would wait for that later slot.
+    displaced: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
     #: How late the latest hand-overs were.
     meter: LatenessMeter = field(default_factory=LatenessMeter)
 
     def clear_lists(self) -> None:
         """Forget what was read out."""
+        displaced = self.due.find(self._is_displaced)["queue_offset"].astype(np.int64)
+        self.displaced = np.union1d(self.displaced, displaced)
         self.runs.clear()
         self.rolls.clear()
         self.waiting_keys = self.failing = 0
         self.ahead_end = self.ahead_until_ms = 0
         self.due = DueList()
+
+    def _is_displaced(self, items: Items) -> npt.NDArray[np.bool_]:
+        own: npt.NDArray[np.bool_] = slots_of(items["at_ms"], self.precision_ms) < items["slot_ms"]
+        return own | (items["tries"] > 0)
 
     def list_arrivals(self, waiting: Waiting, slots_ms: Longs) -> None:
         """List messages whose slot was read already, but for those that went ahead of the scan."""

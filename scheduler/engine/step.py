@@ -39,7 +39,7 @@ from scheduler.engine.load import load, loadable
 from scheduler.engine.protocol import TimerEngine
 from scheduler.engine.relocate import relocate_stuck, spill_failing
 from scheduler.engine.report import report_of
-from scheduler.engine.scan import scan
+from scheduler.engine.scan import messages, scan
 from scheduler.step import Advanced
 
 if TYPE_CHECKING:
@@ -123,6 +123,11 @@ class TimerStep:
         """Scan and enqueue, as much as fits before the next message is due."""
         if now_ms < self._refused_until_ms or books.due.size >= LISTED_MAX:
             return
+        try:
+            self._take_back(books)
+        except (DiskFull, EngineBusy) as refusal:
+            self._refused(refusal, now_ms)
+            return
         count_max = self._enqueue_max(self._slack_ms(books, now_ms))
         stepped_over = 0
         while stepped_over < SCAN_MAX:
@@ -139,6 +144,14 @@ class TimerStep:
             books.queue_offset, self._behind = scanned.next_offset, scanned.behind
             if len(scanned.waiting) or not scanned.behind:
                 return
+
+    def _take_back(self, books: Books) -> None:
+        """Enqueue again what was late for its slot before the clock was set back."""
+        if len(books.displaced):
+            waiting = messages(self._store, books.displaced)
+            if len(waiting):
+                self.engine.enqueue(waiting)
+            books.displaced = books.displaced[:0]
 
     def _enqueue_max(self, slack_ms: int) -> int:
         return self.engine.enqueue_per_ms * min(1 + slack_ms, ENQUEUE_MS_MAX)

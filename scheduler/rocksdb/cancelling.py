@@ -51,4 +51,4 @@ def _remove(
     keys = keys_for(leading.due_ms[numbers], [topic for _, topic in told], leading.ids[numbers])
     removed = matching(timeline, keys, leading.from_offsets[numbers])
     if removed:
-        timeline.write((), removed, reached=None)
+        timeline.write((), removed, floor=None)

@@ -4,10 +4,10 @@ What a stop leaves behind, and what a new holder does with it:
 
 | Stopped | Left behind | Mended by |
 |---|---|---|
-| inside a batch | nothing of it | scanning goes on behind the last whole batch |
+| inside or behind a batch | nothing of it, or all | scanning begins at the checkpoint; the same entries are put again |
 | before a checkpoint | an older read time | entries are read again; settled ones are dropped |
 | inside beginning anew | no checkpoint | it begins anew again |
-| the machine | the batches up to some point, the last checkpoint at least | the last message of the batches is looked for in the log; if another is there, scanning begins at the checkpoint |
+| the machine | the batches up to some point, the last checkpoint at least; a log that ends earlier | the same; what leads to another record by now is dropped when it is loaded |
 """  # noqa: E501 (a table)
 
 import contextlib
@@ -115,14 +115,16 @@ class RocksEngine:
             checkpoint = self.timeline.checkpoint()
             if checkpoint is None or not self._is_ours(checkpoint):
                 return False
-            queue_offset = self._queue_offset(checkpoint)
+            floor = self.timeline.floor()
         except EngineBroken:
             self._let_go()
             return False
-        reached = self.timeline.reached()
-        floor_ms = checkpoint.settled_ms if reached is None else reached.floor_ms
+        floor_ms = checkpoint.settled_ms if floor is None else floor.floor_ms
         self._state.begin_at(min(checkpoint.settled_ms, floor_ms))
-        self._state.queue_offset = queue_offset
+        # Not behind the last batch: what it passed over as settled may wait again, for the log may
+        # have lost what settled it.
+        bounds = store.queue_bounds(TIMER_TOPIC, QUEUE_ID)
+        self._state.queue_offset = max(bounds.min_offset, checkpoint.queue_offset)
         self._state.journal_offset = checkpoint.journal_offset
         self._cleaned_ms = checkpoint.cleaned_ms
         return True
@@ -134,18 +136,6 @@ class RocksEngine:
             and checkpoint.precision_ms == store.sizes.timer_precision_ms
             and checkpoint.queue_offset <= store.queue_bounds(TIMER_TOPIC, QUEUE_ID).max_offset
         )
-
-    def _queue_offset(self, checkpoint: Checkpoint) -> int:
-        """Where scanning goes on: behind the last batch, if the log still has its last message."""
-        bounds = self._store.queue_bounds(TIMER_TOPIC, QUEUE_ID)
-        offset, reached = checkpoint.queue_offset, self.timeline.reached()
-        if reached is not None and offset < reached.queue_offset <= bounds.max_offset:
-            units = self._store.read_units(TIMER_TOPIC, QUEUE_ID, reached.queue_offset - 1, 1)
-            places = units["log_offset"].astype(np.int64)
-            if places.tolist() == [reached.log_offset]:
-                same = self._store.read_leading(places).ids[0].tobytes() == reached.unique_id
-                offset = reached.queue_offset if same else offset
-        return max(bounds.min_offset, offset)
 
     def begin_anew(self, now_ms: int) -> None:
         """Remove the database and make an empty one."""
@@ -208,7 +198,7 @@ class RocksEngine:
         times_ms = np.full(len(waiting), slot_ms + 1, dtype=np.int64)
         leading = self._store.read_leading(waiting.log_offsets)
         with self._reopened_when_full():
-            put(self._store, self.timeline, waiting, times_ms, leading, reached=None)
+            put(self._store, self.timeline, waiting, times_ms, leading, floor=None)
 
     def note_written_ahead(self, slot_ms: int) -> None:
         """The next entry may have become another."""

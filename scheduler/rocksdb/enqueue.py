@@ -15,7 +15,7 @@ from scheduler.engine.scan import QUEUE_ID, Waiting
 from scheduler.rocksdb.entries import (
     VALUE,
     VALUE_BYTES,
-    Reached,
+    Floor,
     keys_for,
     values_of,
 )
@@ -34,11 +34,7 @@ def enqueue(state: TimelineState, store: "Store", timeline: Timeline, waiting: W
     own = slots_of(waiting.due_ms, state.precision_ms)
     times_ms = np.where(own < state.settled_ms, state.settled_ms + 1, waiting.due_ms)
     leading = store.read_leading(waiting.log_offsets)
-    reached = Reached(
-        int(waiting.queue_offsets[-1]) + 1, int(waiting.log_offsets[-1]), leading.ids[-1].tobytes(),
-        state.lower_floor(),
-    )  # fmt: skip
-    put(store, timeline, waiting, times_ms, leading, reached=reached)
+    put(store, timeline, waiting, times_ms, leading, floor=Floor(state.lower_floor()))
     passed = times_ms <= state.read_to_ms
     if passed.any():
         slots_ms = slots_of(times_ms, state.precision_ms)
@@ -49,7 +45,7 @@ def enqueue(state: TimelineState, store: "Store", timeline: Timeline, waiting: W
 
 def put(
     store: "Store", timeline: Timeline, waiting: Waiting, times_ms: Longs, leading: "Leading", *,
-    reached: Reached | None,
+    floor: Floor | None,
 ) -> None:  # fmt: skip
     """Write the entries of messages, all or (with an error) none."""
     topics = topics_of(store, waiting.queue_offsets)
@@ -62,7 +58,7 @@ def put(
         removed = _replaced(store, timeline, topics, leading, later)
     kept = set(keys) if removed else set()
     removed = [key for key in removed if key not in kept]
-    timeline.write(zip(keys, values, strict=True), removed, reached=reached)
+    timeline.write(zip(keys, values, strict=True), removed, floor=floor)
 
 
 def topics_of(store: "Store", queue_offsets: Longs) -> list[str]:

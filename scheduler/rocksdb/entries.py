@@ -21,7 +21,7 @@ Keys of the two notes begin with 0xFF, behind every time:
 | Key | Value |
 |---|---|
 | `FF "checkpoint"` | `Checkpoint`: what is known to be on the device |
-| `FF "reached"` | `Reached`: written with every batch, so as durable as the batch itself |
+| `FF "floor"` | `Floor`: written with every batch, so as durable as the batch itself |
 
 Example: a message due at 1,700,000,000,250 for `orders` has the key 00 00 01 8B CF E5 68 FA,
 "orders", and its id.
@@ -40,12 +40,12 @@ ID_BYTES = 32
 VALUE = np.dtype([("log_offset", ">i8"), ("queue_offset", ">i8")])
 VALUE_BYTES = VALUE.itemsize
 CHECKPOINT_KEY = b"\xffcheckpoint"
-REACHED_KEY = b"\xffreached"
+FLOOR_KEY = b"\xfffloor"
 #: No time reaches here; the notes lie behind it.
 TIMES_END = b"\xff"
 
 _CHECKPOINT = struct.Struct(">8q")
-_REACHED = struct.Struct(">2q32sq")
+_FLOOR = struct.Struct(">q")
 _VERSION = 1
 
 Octets = npt.NDArray[np.uint8]
@@ -54,27 +54,21 @@ Entry = tuple[bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
-    """Up to where messages are in the timeline, and the last of them, to know it again."""
+class Floor:
+    """How early the times of the last batches are."""
 
-    #: The first queue offset that may not be in the timeline.
-    queue_offset: int
-    #: Log offset of the record before it; -1: there is none.
-    log_offset: int
-    #: That record's id.
-    unique_id: bytes
     #: No entry of the batches since the durable checkpoint has a time at or before this, ms. (The
     #: clock may have been set back since that checkpoint.)
     floor_ms: int
 
     def encode(self) -> bytes:
         """The note's bytes."""
-        return _REACHED.pack(self.queue_offset, self.log_offset, self.unique_id, self.floor_ms)
+        return _FLOOR.pack(self.floor_ms)
 
     @classmethod
-    def decode(cls, data: bytes) -> "Reached":
+    def decode(cls, data: bytes) -> "Floor":
         """The note that `encode` made."""
-        return cls(*_REACHED.unpack(data))
+        return cls(*_FLOOR.unpack(data))
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from rocksdict import (
 
 from queues.store.errors import DiskFull, StoreError
 from scheduler.engine.errors import EngineBroken, EngineBusy
-from scheduler.rocksdb.entries import CHECKPOINT_KEY, REACHED_KEY, Checkpoint, Entry, Reached
+from scheduler.rocksdb.entries import CHECKPOINT_KEY, FLOOR_KEY, Checkpoint, Entry, Floor
 from scheduler.rocksdb.limits import (
     BACKGROUND_JOBS,
     CACHE_BYTES,
@@ -59,17 +59,17 @@ class Timeline:
     # -- writing --------------------------------------------------------------------------------
 
     def write(
-        self, entries: Iterable[Entry], removed: Sequence[bytes] = (), *, reached: Reached | None
+        self, entries: Iterable[Entry], removed: Sequence[bytes] = (), *, floor: Floor | None
     ) -> None:
-        """Put and remove entries, all or (with an error) none, and note up to where they reach."""
+        """Put and remove entries, all or (with an error) none, and note how early they are."""
         batch = WriteBatch(raw_mode=True)
         put = batch.put
         for key in removed:
             batch.delete(key)
         for key, value in entries:
             put(key, value)
-        if reached is not None:
-            put(REACHED_KEY, reached.encode())
+        if floor is not None:
+            put(FLOOR_KEY, floor.encode())
         self._asked(lambda: self._database.write(batch, self._writes))
 
     def save(self, checkpoint: Checkpoint) -> None:
@@ -96,10 +96,10 @@ class Timeline:
         data = self.get([CHECKPOINT_KEY])[0]
         return None if data is None else Checkpoint.decode(data)
 
-    def reached(self) -> Reached | None:
-        """Up to where the batches reach that are there; None before the first."""
-        data = self.get([REACHED_KEY])[0]
-        return None if data is None else Reached.decode(data)
+    def floor(self) -> Floor | None:
+        """How early the entries of the last batches are; None before the first."""
+        data = self.get([FLOOR_KEY])[0]
+        return None if data is None else Floor.decode(data)
 
     def get(self, keys: list[bytes]) -> list[bytes | None]:
         """The values of keys; None for one that is not there."""

@@ -8,7 +8,7 @@
    checkpoint are counted again in the log, so they are exact.
 4. Slots that lead behind the log's end (the machine kept the wheel's page and lost the log's) are
    counted again in the log too, or emptied.
-5. Scanning goes on behind the last message whose unit is whole and leads to its record.
+5. Scanning begins at the checkpoint: what has its unit already gets another, and goes once.
 6. The read time is the checkpoint's, however long ago that was: no slot is given up. Where the
    clock was set back after it, units behind it lie in earlier slots: then the earliest of these.
 
@@ -23,9 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from queues.store.names import TIMER_TOPIC
-from queues.store.timerunits import SLOT, Longs, slots_of, unpack_reserved, whole_units
-from scheduler.engine.keys import ROLL_OFFSET_MS
-from scheduler.engine.scan import QUEUE_ID, units_of
+from queues.store.timerunits import SLOT, Longs, whole_units
+from scheduler.engine.scan import QUEUE_ID
 from scheduler.wheel.chain import chain
 from scheduler.wheel.checkpoint import WheelCheckpoint
 from scheduler.wheel.errors import ChainBroken
@@ -66,8 +65,9 @@ def recover(
         read_ms = min(read_ms, int(replayed.slots_ms[0]))
     _mend_beyond(wheel, log)
     bounds = store.queue_bounds(TIMER_TOPIC, QUEUE_ID)
-    reached = max(checkpoint.queue_offset, _reached(store, log, units))
-    return max(bounds.min_offset, min(reached, bounds.max_offset)), read_ms
+    # Not behind the replayed units: what was passed over beside them as settled may wait again, for
+    # the log may have lost what settled it.
+    return max(bounds.min_offset, min(checkpoint.queue_offset, bounds.max_offset)), read_ms
 
 
 def _start_number(log: TimerLog, checkpoint: WheelCheckpoint) -> int:
@@ -150,24 +150,3 @@ def _recount(log: TimerLog, slots_ms: Longs, first: int, stop: int) -> tuple[Lon
         counts += np.bincount(at[mine], minlength=len(slots_ms))
         number += len(units)
     return firsts, lasts, counts
-
-
-def _reached(store: "Store", log: TimerLog, units: npt.NDArray[Any]) -> int:
-    """Behind the last message of these units that is still the one the unit was written for."""
-    bounds = store.queue_bounds(TIMER_TOPIC, QUEUE_ID)
-    inside_ms, offsets = unpack_reserved(units["reserved"])
-    known = (offsets >= bounds.min_offset) & (offsets < bounds.max_offset)
-    units, inside_ms, offsets = units[known], inside_ms[known], offsets[known]
-    if not len(offsets):
-        return 0
-    order = np.argsort(offsets, kind="stable")
-    records = units_of(store, offsets[order])
-    same = (records["log_offset"] == units["log_offset"][order]) & (
-        records["size"] == units["record_size"][order]
-    )
-    slots_ms = (units["written_ms"] + units["delay_ms"]).astype(np.int64)[order]
-    due_ms = store.schedule_at(TIMER_TOPIC, QUEUE_ID, offsets[order])[1]
-    own = slots_of(due_ms, log.geometry.precision_ms) == slots_ms
-    placed = own | (inside_ms[order] == ROLL_OFFSET_MS) | (inside_ms[order] == 0)
-    fitting = offsets[order][same & placed]
-    return int(fitting.max()) + 1 if len(fitting) else 0

@@ -13,6 +13,9 @@ import numpy.typing as npt
 
 from queues.store.disk import Disk, File, FileLock, Mapped
 
+#: Bytes that a processor stores at once, where they are aligned; and when they do arrive.
+_WORDS, _HALF = (1, 2, 4, 8), 0.5
+
 
 class UnsyncedFile(File):
     """A file that is never put on the device."""
@@ -124,9 +127,12 @@ class FaultyMapped(UnsyncedMapped):
         raise Died
 
     def put(self, offset: int, data: bytes) -> None:
-        """Write all bytes, or the first ones and die."""
+        """Write all bytes, or the first ones and die; an aligned word arrives whole or not."""
         if self.fate.step():
-            super().put(offset, data[: int(len(data) * self.fate.torn)])
+            count = int(len(data) * self.fate.torn)
+            if len(data) in _WORDS and offset % len(data) == 0:
+                count = len(data) if self.fate.torn >= _HALF else 0
+            super().put(offset, data[:count])
             raise Died
         super().put(offset, data)
 

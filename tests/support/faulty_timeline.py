@@ -6,7 +6,7 @@ RocksDB takes a batch whole or not at all, so there is nothing in between.
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from scheduler.rocksdb.entries import Checkpoint, Entry, Reached
+from scheduler.rocksdb.entries import Checkpoint, Entry, Floor
 from scheduler.rocksdb.timeline import Timeline
 from tests.support.faulty_disk import Died, Fate
 
@@ -26,11 +26,11 @@ class FaultyTimeline(Timeline):
         return dies
 
     def write(
-        self, entries: Iterable[Entry], removed: Sequence[bytes] = (), *, reached: Reached | None
+        self, entries: Iterable[Entry], removed: Sequence[bytes] = (), *, floor: Floor | None
     ) -> None:
         """Write, or die."""
         dies = self._dies()
-        super().write(entries, removed, reached=reached)
+        super().write(entries, removed, floor=floor)
         if dies:
             raise Died
 

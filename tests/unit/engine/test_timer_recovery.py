@@ -3,11 +3,15 @@
 The same life, with either engine, killed at each of its writes; then the next holder goes on.
 """
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 from scheduler.engine.places import TIMELINE, WHEEL_CHECKPOINT, WHEEL_FILE, WHEEL_LOG
 from tests.support.faulty_disk import Died, Fate, FaultyDisk
-from tests.support.wheelworld import WheelWorld, small_sizes
+from tests.support.forgetful_disk import Machine
+from tests.support.wheelworld import WheelWorld, bury, small_sizes
 
 SIZES = small_sizes(window_slots=6, log_units=20)
 ENGINES = ("wheel", "rocksdb")
@@ -115,6 +119,43 @@ def test_what_came_while_the_clock_was_a_little_back_survives_a_kill(engine: str
         world.clock.step_forward(4_000)
         world.replace_step()
         finish(world)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_waits_again_because_the_log_lost_its_cancel_is_not_passed_over(
+    engine: str, tmp_path: Path
+) -> None:
+    machine = Machine(tmp_path / "store")
+    world = WheelWorld(SIZES, root=machine.root, disk=machine.disk(), engine=engine)
+    world.settle()
+    first, _ = world.send([4_000, 5_000])
+    world.store.flush()
+    assert world.store.cancel(first, by="test").outcome == "cancelled"
+    world.turn_until_enqueued(Fate())
+    bury(world.step)
+    cut_power(machine)
+    again = WheelWorld(
+        SIZES, root=machine.root, disk=machine.disk(), engine=engine, clock=world.clock
+    )
+    again.due_ms = world.due_ms
+    finish(again)
+    assert first in again.handed
+    again.close()
+
+
+def cut_power(machine: Machine) -> None:
+    """Cut the power; what the timer wrote had reached the device all the same."""
+    root, aside = machine.root, machine.root.with_name("timeline aside")
+    for path in (root / WHEEL_FILE, root / WHEEL_CHECKPOINT, *(root / WHEEL_LOG).glob("*")):
+        if path.exists():
+            machine.sync_file(path, path.stat().st_ino)
+            machine.sync_names(path.parent)
+    if (root / TIMELINE).exists():
+        (root / TIMELINE).rename(aside)
+    machine.power_cut()
+    if aside.exists():
+        shutil.rmtree(root / TIMELINE, ignore_errors=True)
+        aside.rename(root / TIMELINE)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -55,6 +55,21 @@ def test_what_arrives_late_for_its_slot_leaves_at_once(world: WheelWorld) -> Non
     assert world.waiting() == 0
 
 
+def test_what_came_late_for_its_slot_is_on_time_after_a_step_back_of_the_clock(
+    world: WheelWorld,
+) -> None:
+    world.settle()
+    now_ms = world.clock.now_ms()
+    # The steps were told the time before the clock was set back; the store reads it after.
+    world.step.advance(now_ms + 20_000)
+    world.send([8_000])
+    world.step.advance(now_ms + 20_000)
+    world.step.advance(now_ms + 20_000)
+    world.settle()
+    world.run_until(now_ms + 8_000)
+    world.check()
+
+
 def test_a_cancelled_message_is_dropped_when_its_slot_is_read(world: WheelWorld) -> None:
     ids = world.send([2_600] * 5)
     world.settle()

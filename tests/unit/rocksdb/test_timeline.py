@@ -12,7 +12,7 @@ from scheduler.engine.errors import EngineBroken, EngineBusy
 from scheduler.engine.scan import Waiting
 from scheduler.rocksdb.engine import RocksEngine
 from scheduler.rocksdb.enqueue import put
-from scheduler.rocksdb.entries import TIMES_END, VALUE, Checkpoint, Reached, time_key
+from scheduler.rocksdb.entries import TIMES_END, VALUE, Checkpoint, Floor, time_key
 from scheduler.rocksdb.outstanding import OutstandingSlots
 from scheduler.rocksdb.timeline import Timeline, TimelineUnusable, translated
 from tests.support.wheelworld import WheelWorld
@@ -67,11 +67,11 @@ def test_two_messages_with_one_key_are_both_kept(tmp_path: Path) -> None:
         octets[:, 91:123] = ord("f")
         due_ms = np.full(2, world.clock.now_ms() + 60_000)
         both = Waiting(np.arange(2), due_ms, places, units["size"])
-        put(world.store, timeline, both, due_ms, Leading(octets), reached=None)
+        put(world.store, timeline, both, due_ms, Leading(octets), floor=None)
         ((_, value),) = timeline.read(b"", TIMES_END, 10)
         assert sorted(np.frombuffer(value, VALUE)["queue_offset"].tolist()) == [0, 1]
         world.run_until(world.clock.now_ms() + 60_000)
-        put(world.store, timeline, both, due_ms, Leading(octets), reached=None)
+        put(world.store, timeline, both, due_ms, Leading(octets), floor=None)
     timeline.close()
 
 
@@ -80,25 +80,23 @@ def test_the_notes_give_back_what_they_were_made_of() -> None:
     assert Checkpoint.decode(checkpoint.encode()) == checkpoint
     assert Checkpoint.decode(b"\0" * 64) is None
     assert Checkpoint.decode(b"") is None
-    reached = Reached(8, 9, b"f" * 32, 10)
-    assert Reached.decode(reached.encode()) == reached
+    floor = Floor(10)
+    assert Floor.decode(floor.encode()) == floor
 
 
 def test_reading_goes_from_a_key_on_and_no_further_than_asked(tmp_path: Path) -> None:
     timeline = Timeline(tmp_path / "db")
     entries = [(time_key(at) + b"t" + b"f" * 32, b"v" * 16) for at in (1, 5, 5_000, 1 << 43)]
-    timeline.write(entries, reached=Reached(4, 0, b"f" * 32, 0))
+    timeline.write(entries, floor=Floor(4))
     assert timeline.read(time_key(5), time_key(5_001), 10) == entries[1:3]
     assert timeline.read(time_key(0), TIMES_END, 2) == entries[:2]
     timeline.remove_range(time_key(0), time_key(6))
     assert timeline.read(time_key(0), TIMES_END, 10) == entries[2:]
-    timeline.write((), [entries[3][0]], reached=None)
+    timeline.write((), [entries[3][0]], floor=None)
     timeline.close()
     timeline = Timeline(tmp_path / "db")
     assert timeline.read(time_key(0), TIMES_END, 10) == entries[2:3]
-    found = timeline.reached()
-    assert found is not None
-    assert found.queue_offset == 4
+    assert timeline.floor() == Floor(4)
     timeline.close()
 
 
