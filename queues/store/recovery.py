@@ -97,7 +97,8 @@ def _queue_missing(parts: Parts, queue: Queue) -> str | None:
 def find_end(log: CommitLog, start: int, disk: Disk | None = None) -> int:
     """Where the log ends: the first place at or after `start` without a whole record.
 
-    With `disk` the segments are read past the page cache, which may lie after a failed sync.
+    With `disk` they must be on the device as well, and the same: after a failed sync the page cache
+    may hold what never got there, and the device what was overwritten since.
     """
     position = start
     while True:
@@ -106,11 +107,12 @@ def find_end(log: CommitLog, start: int, disk: Disk | None = None) -> int:
             memory = memoryview(log.memory(base).memory)
         except RecordGone:
             return position
-        if disk is not None:
-            memory = memoryview(disk.read_direct(log.path(base)))
+        device = memory if disk is None else memoryview(disk.read_direct(log.path(base)))
         at = position - base
         while True:
-            found = check_record(memory, at, len(memory), base + at, sealed=True)
+            found = check_record(device, at, len(device), base + at, sealed=True)
+            if device[at : at + found.size] != memory[at : at + found.size]:
+                return base + at
             if found.state is RecordState.WHOLE:
                 at += found.size
             elif found.state is RecordState.FILLER:
@@ -120,16 +122,20 @@ def find_end(log: CommitLog, start: int, disk: Disk | None = None) -> int:
                 return base + at
 
 
-def cut(log: CommitLog, end: int) -> None:
-    """Blank everything behind the log's end, so that nothing torn is ever taken for a record."""
+def cut(log: CommitLog, end: int, disk: Disk | None = None) -> None:
+    """Blank everything behind the log's end, so that nothing torn is ever taken for a record.
+
+    With `disk` also what only the device still holds.
+    """
     for base in log.bases():
         if base > end:
             log.remove(base)
     base = log.base_of(end)
     memory = log.memory(base).memory if base in log.bases() else b""
+    device = b"" if disk is None or not len(memory) else disk.read_direct(log.path(base))
     for at in range(end - base, len(memory), _STEP_BYTES):
         piece = memory[at : at + _STEP_BYTES]
-        if piece.strip(b"\0"):
+        if piece.strip(b"\0") or device[at : at + _STEP_BYTES].strip(b"\0"):
             log.write(base + at, bytes(len(piece)))
 
 
@@ -177,7 +183,7 @@ class Recovery:
         device = parts.disk if control.words[Word.FAILED] else None
         end = find_end(log, start, device) if bases else 0
         control.set(Word.NOTE_STATE, Note.NONE)
-        cut(log, end)
+        cut(log, end, device)
         self._put_on_device(log, start, end)
         control.set(Word.COMMITTED, end)
         control.set(Word.FLUSHED, end)
@@ -208,7 +214,8 @@ class Recovery:
     def _find_log(self, parts: Parts) -> None:
         """Learn where the log is when the control page is new."""
         control, log = self._control, parts.log
-        if control.words[Word.COMMITTED] or not log.bases():
+        words = control.words
+        if words[Word.COMMITTED] or words[Word.NOTE_STATE] or not log.bases():
             return
         start, end = min(log.bases()), max(log.bases()) + log.segment_bytes
         # Nothing says what was flushed, so nothing whole is thrown away.

@@ -102,7 +102,11 @@ def find_layout(disk: Disk, root: Path) -> Layout:
     )
     control = root / "postdate" / "control"
     ours = disk.exists(control)
-    committed = Control.read(disk, control).words[Word.COMMITTED] if ours else None
+    words = Control.read(disk, control).words if ours else None
+    committed = None if words is None else words[Word.COMMITTED]
+    if words is not None:  # A removal that was stopped leaves what is no part of the log any more.
+        first = words[Word.LOG_MIN]
+        segments = tuple(one for one in segments if one.base >= first) or segments
     closed = not disk.exists(root / "abort")
     return Layout(disk, root, segments, ours, closed, committed)
 

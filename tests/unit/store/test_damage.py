@@ -206,3 +206,36 @@ def test_after_a_failed_sync_the_log_ends_where_the_device_says(
         assert store.find(first) is not None
         assert store.find(second) is None
         assert_sound(store)
+
+
+class StaleDevice(UnsyncedDisk):
+    """The device holds an older writing of a place than the page cache does."""
+
+    old = b""
+
+    def read_direct(self, path: Path) -> bytes:
+        return self.old.ljust(path.stat().st_size, b"\0")
+
+
+def test_after_a_failed_sync_a_record_that_was_written_over_is_not_taken_for_the_logs_end(
+    root: Path, clock: ManualClock
+) -> None:
+    store = open_store(root, clock)
+    first = send_timed(store, 1_000)
+    end = store.committed
+    store.flush()
+    path, disk = root / "commitlog" / f"{0:020d}", StaleDevice()
+    longer = open_store(root.with_name("other"), clock)
+    send_timed(longer, 1_000)
+    assert longer.committed == end
+    send_timed(longer, 1_000, body_bytes=500)
+    disk.old = path.read_bytes()[:end] + bytes(longer._log.memory(0).memory[end:])
+    longer.close()
+    second = send_timed(store, 1_000)
+    store._control.set(Word.FAILED, 1)
+    store.close()
+    with open_store(root, clock, disk=disk) as store:
+        assert store.committed == end
+        assert store.find(first) is not None
+        assert store.find(second) is None
+        assert_sound(store)

@@ -11,7 +11,7 @@ import pytest
 from queues.store import TIMER_TOPIC, Store
 from queues.store.settings import DAY_MS
 from tests.support.clock import ManualClock
-from tests.support.faulty_disk import Died
+from tests.support.faulty_disk import Died, Fate, FaultyDisk
 from tests.support.forgetful_disk import Machine
 from tests.support.invariants import assert_sound
 from tests.support.storeworld import (
@@ -336,3 +336,40 @@ def test_a_queue_whose_messages_all_went_goes_on_at_its_offset_after_a_rebuild(
 def bounds(store: Store) -> tuple[int, int]:
     found = store.queue_bounds("old", 0)
     return found.min_offset, found.max_offset
+
+
+@pytest.mark.parametrize("before_the_end", range(7, 11))
+def test_the_very_first_write_may_be_stopped_and_its_repair_too(
+    root: Path, clock: ManualClock, before_the_end: int
+) -> None:
+    count = writes_of_one(root.with_name("whole"), clock)
+    for again_at in range(12):
+        place = root.with_name(f"stopped {again_at}")
+        (one, fate), (other, other_fate) = (mortal(place, clock) for _ in range(2))
+        for store, its_fate, writes in (
+            (one, fate, count - before_the_end),
+            (other, other_fate, again_at),
+        ):
+            its_fate.die_at = its_fate.writes + writes
+            with contextlib.suppress(Died):
+                send_level(store)
+            its_fate.dead = True
+            store.disk.bury()
+        with open_store(place, clock) as store:
+            send_level(store)
+            assert_sound(store)
+
+
+def mortal(root: Path, clock: ManualClock) -> tuple[Store, Fate]:
+    """A store of a process that can die."""
+    fate = Fate()
+    return open_store(root, clock, disk=FaultyDisk(fate)), fate
+
+
+def writes_of_one(root: Path, clock: ManualClock) -> int:
+    """How many writes the first send makes."""
+    store, fate = mortal(root, clock)
+    with store:
+        before = fate.writes
+        send_level(store)
+        return fate.writes - before

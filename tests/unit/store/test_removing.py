@@ -1,10 +1,12 @@
 """Removing segments: on the device, the oldest goes first, whatever power loss interrupts."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from queues.store.inspection.verify import verify_store
 from queues.store.settings import StoreSettings
 from tests.support.clock import ManualClock
 from tests.support.forgetful_disk import Machine
@@ -48,3 +50,22 @@ def test_power_loss_never_brings_a_removed_segment_back_behind_a_later_one(
         bases = again._log.bases()
         assert bases == list(range(bases[0], bases[-1] + 1, SIZES.segment_bytes))
         assert hand_over_due(again) == 0
+
+
+def test_a_segment_that_a_stopped_removal_left_is_no_part_of_the_log(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    root = tmp_path / "store"
+    sizes = replace(SIZES, consume_queue_units=20)
+    settings = StoreSettings(sizes=sizes, ballast_bytes=65_536, retention_ms=HOUR_MS)
+    with open_store(root, clock, settings=settings) as store:
+        store.send([outgoing(store) for _ in range(500)])
+        segments = {base: store._log.path(base).read_bytes() for base in store._log.bases()}
+        clock.advance(2 * HOUR_MS)
+        at_four(clock)
+        store.send([outgoing(store)])
+        removed = store.housekeep(clock.now_ms()).segments_removed
+        left = list(segments)[removed - 1]
+        store._log.path(left).write_bytes(segments[left])
+    _, report = verify_store(root)
+    assert report.sound, report.findings
