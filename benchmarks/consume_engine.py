@@ -45,7 +45,7 @@ def main(report: Report) -> None:
     ):
         consuming = Consuming(store, SECRET)
         fill(store, messages)
-        consume(report, consuming, messages, rounds)
+        consume(report, store, consuming, messages, rounds)
         wake(report, store, consuming, wakes)
         consuming.close()
 
@@ -63,14 +63,31 @@ def fill(store: Store, count: int) -> None:
         )
 
 
-def consume(report: Report, consuming: Consuming, messages: int, rounds: int) -> None:
+def consume(report: Report, store: Store, consuming: Consuming, messages: int, rounds: int) -> None:
     """Receive and ack everything, in batches of several sizes."""
     for batch, count in ((256, messages), (32, messages // 4), (1, messages // 50)):
         work = partial(drain, consuming, batch=batch, count=count)
         values = [rate(count, partial(work, group=f"b{batch}-{n}")) for n in range(rounds)]
         report.add(f"receive and ack, batches of {batch}", "messages/s", values)
+    traced(report, store, consuming, messages, rounds)
     best = report.figures["receive and ack, batches of 256"].best
     report.at_least("receive and ack in batches, messages/s", best, 150_000)
+
+
+def traced(report: Report, store: Store, consuming: Consuming, messages: int, rounds: int) -> None:
+    """The same with a trace record for each receive and each ack, beside a round without."""
+    name = "receive and ack, batches of 256"
+    values: dict[bool, list[float]] = {False: [], True: []}
+    for number in range(rounds):
+        for leaves, found in values.items():
+            consuming.tracer = store.traces if leaves else None
+            group = f"traced-{leaves}-{number}"
+            work = partial(drain, consuming, group=group, batch=256, count=messages)
+            found.append(rate(messages, work))
+    consuming.tracer = None
+    report.add(f"{name}, in turns", "messages/s", values[False])
+    report.add(f"{name}, traced", "messages/s", values[True])
+    report.compare("traced / not traced", f"{name}, traced", f"{name}, in turns")
 
 
 def drain(consuming: Consuming, *, group: str, batch: int, count: int) -> None:

@@ -21,7 +21,7 @@ When it happened is the record's STORETIMESTAMP. Example: three messages of ``or
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -49,21 +49,8 @@ _EVENT_OF: Final = {code: event for event, code in _EVENTS.items()}
 _ATTEMPT_MAX: Final = 65_535
 _ROW: Final = struct.Struct("<qqHBBHH").pack
 _COUNT: Final = struct.Struct("<H")
-_LEADING_FACTS: Final = struct.Struct(">q")
-
-
-class Traced(NamedTuple):
-    """One message of a trace."""
-
-    topic: str
-    due_ms: int
-    #: The store time of the record that was handed out.
-    delivered_ms: int
-    #: ``I``, ``L`` or ``T``.
-    kind: str
-    level: int
-    #: From 1.
-    attempt: int
+#: A topic of 255 bytes, and the leading properties.
+BEHIND_BODY: Final = 3 + 255 + LEADING_BYTES
 
 
 class Trace(NamedTuple):
@@ -80,41 +67,49 @@ class TraceUnreadable(ValueError):
     """These bytes are no trace."""
 
 
-def traced_of(record: bytes | memoryview, topic: str, attempt: int) -> Traced | None:
-    """What a trace says of a record that was handed out; None for one that is not of ours.
+def pack_row(*, due_ms: int, delivered_ms: int, kind: int, level: int, attempt: int) -> bytes:
+    """One message of a trace's first topic."""
+    return _ROW(due_ms, delivered_ms, 0, kind, min(level, 255), min(attempt, _ATTEMPT_MAX), 0)
 
-    `record` may end behind the leading properties.
-    """
+
+def row_of(record: bytes, attempt: int) -> bytes | None:
+    """What a trace says of a record that was handed out; None for one that is not of ours."""
     body_end = 88 + int.from_bytes(record[84:88], "big")
-    return traced_of_parts(record[:88], record[body_end:], topic, attempt)
+    return row_of_parts(record, record[body_end : body_end + BEHIND_BODY], attempt)
 
 
-def traced_of_parts(
-    head: bytes | memoryview, behind: bytes | memoryview, topic: str, attempt: int
-) -> Traced | None:
-    """As `traced_of`, given the first 88 bytes and what follows the body."""
+def row_of_parts(head: bytes, behind: bytes, attempt: int) -> bytes | None:
+    """As `row_of`, given at least the first 64 bytes and `BEHIND_BODY` of what follows the body.
+
+    Example: a timed message's first attempt, due at 5 and handed over at 7 ms: ``5, 7, T, 0, 1``.
+    """
     at = 3 + behind[0]
-    leading = bytes(behind[at : at + LEADING_BYTES])
-    if leading[:7] != b"PD_DUE\x01":
+    if behind[at : at + 7] != b"PD_DUE\x01":
         return None
-    (delivered_ms,) = _LEADING_FACTS.unpack(head[56:64])
-    level = int(leading[60:63])
-    return Traced(topic, int(leading[7:20]), delivered_ms, chr(leading[59]), level, attempt)
+    due_ms, level = int(behind[at + 7 : at + 20]), int(behind[at + 60 : at + 63])
+    delivered_ms = int.from_bytes(head[56:64], "big")
+    return pack_row(
+        due_ms=due_ms, delivered_ms=delivered_ms, kind=behind[at + 59], level=level, attempt=attempt
+    )
 
 
-def encode_trace(event: TraceEvent, group: str, messages: Sequence[Traced]) -> bytes:
-    """The body of a trace."""
-    topics: dict[str, int] = {}
-    rows = [
-        _ROW(
-            one.due_ms, one.delivered_ms, topics.setdefault(one.topic, len(topics)),
-            ord(one.kind), min(one.level, 255), min(one.attempt, _ATTEMPT_MAX), 0,
-        )
-        for one in messages
-    ]  # fmt: skip
-    names = b"".join(_named(topic) for topic in topics)
-    count = _COUNT.pack(len(topics))
-    return b"".join((MAGIC, bytes((_EVENTS[event],)), _named(group), count, names, *rows))
+def with_attempt(row: bytes, attempt: int) -> bytes:
+    """The row of another attempt."""
+    if row[20] + (row[21] << 8) == attempt:
+        return row
+    return row[:20] + _COUNT.pack(min(attempt, _ATTEMPT_MAX)) + row[22:]
+
+
+def encode_trace(event: TraceEvent, group: str, rows_of: Mapping[str, Sequence[bytes]]) -> bytes:
+    """The body of a trace: packed rows by topic."""
+    parts = [MAGIC, bytes((_EVENTS[event],)), _named(group), _COUNT.pack(len(rows_of))]
+    parts += map(_named, rows_of)
+    for number, rows in enumerate(rows_of.values()):
+        if number:
+            told = _COUNT.pack(number)
+            rows = [row[:16] + told + row[18:] for row in rows]  # noqa: PLW2901
+        parts += rows
+    return b"".join(parts)
 
 
 def decode_trace(body: bytes) -> Trace:

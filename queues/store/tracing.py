@@ -5,7 +5,9 @@ One record a call (see `traces`), written like an immediate message of the journ
 store that closes) is counted as ``traces_lost``. Nothing waits for its flush.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from queues.store.append import Appender
@@ -23,14 +25,19 @@ from queues.store.properties import PD_EVENT
 from queues.store.reading import Reader
 from queues.store.single import SingleSender
 from queues.store.traces import (
+    BEHIND_BODY,
     TRACE_QUEUE_ID,
-    Traced,
     TraceEvent,
     encode_trace,
-    traced_of,
-    traced_of_parts,
+    row_of,
+    row_of_parts,
+    with_attempt,
 )
 
+#: Messages handed out by this process whose acks need not read them again: some 17 MB.
+_REMEMBERED_MAX = 65_536
+#: A topic, a queue of it, and an offset there.
+Handed = tuple[str, int, int]
 _RETRY_TOPIC = b"\x02RETRY_TOPIC\x01"
 
 
@@ -51,25 +58,59 @@ class Traces:
         self._parts, self._appender = parts, appender
         self._encoder, self._reader = encoder, reader
         self._single = _SingleTrace(parts, appender, encoder)
+        #: The rows of what was handed out here.
+        self._remembered: dict[Handed, bytes] = {}
+        self._mutex = threading.Lock()
 
     def received(self, group: str, deliveries: Iterable[Delivery]) -> None:
         """Trace what was handed out."""
-        messages = []
+        rows_of: dict[str, list[bytes]] = {}
+        known: dict[Handed, bytes] = {}
         for one in deliveries:
+            row = row_of(one.record, one.attempt)
+            if row is None:
+                continue
             topic = one.topic
             if topic.startswith(RETRY_PREFIX):
                 topic = _origin(one.record) or topic
-            messages.append(traced_of(one.record, topic, one.attempt))
-        self._leave("received", group, messages)
+            else:
+                known[topic, one.queue_id, one.queue_offset] = row
+            rows_of.setdefault(topic, []).append(row)
+        self._remember(known)
+        self._leave("received", group, rows_of)
+
+    def _remember(self, known: Mapping[Handed, bytes]) -> None:
+        """Keep what an ack will be told of; the oldest is forgotten first."""
+        with self._mutex:
+            kept = self._remembered
+            kept.update(known)
+            if len(kept) > _REMEMBERED_MAX:
+                for old in list(islice(kept, len(kept) - _REMEMBERED_MAX // 2)):
+                    del kept[old]
 
     def acked(self, group: str, queues: Iterable[Acked]) -> None:
-        """Trace what was acknowledged; the records say when it was due."""
-        messages: list[Traced | None] = []
+        """Trace what was acknowledged: what was handed out here is remembered, the rest is read."""
+        rows_of: dict[str, list[bytes]] = {}
         for queue in queues:
-            messages += self._messages(queue)
-        self._leave("acked", group, messages)
+            rows = self._recall(queue)
+            if rows:
+                rows_of.setdefault(queue.topic, []).extend(rows)
+            else:
+                for topic, row in self._read(queue):
+                    rows_of.setdefault(topic, []).append(row)
+        self._leave("acked", group, rows_of)
 
-    def _messages(self, queue: Acked) -> list[Traced | None]:
+    def _recall(self, queue: Acked) -> list[bytes]:
+        """What is remembered of all of them; nothing unless it is all of them."""
+        remembered, topic, queue_id = self._remembered.get, queue.topic, queue.queue_id
+        rows = [remembered((topic, queue_id, offset)) for offset in queue.offsets]
+        return [
+            with_attempt(row, attempt)
+            for row, attempt in zip(rows, queue.attempts, strict=True)
+            if row is not None
+        ] if None not in rows else []  # fmt: skip
+
+    def _read(self, queue: Acked) -> Iterator[tuple[str, bytes]]:
         first, last = min(queue.offsets), max(queue.offsets)
         spread = last - first + 1
         if spread <= 4 * len(queue.offsets):  # Mostly neighbours, as a receive gave them.
@@ -81,38 +122,35 @@ class Traces:
             ]
         else:
             found = [self._place(queue, offset) for offset in queue.offsets]
-        is_retry = queue.topic.startswith(RETRY_PREFIX)
-        return [
-            self._message(place, queue.topic, attempt, is_retry=is_retry)
-            for place, attempt in zip(found, queue.attempts, strict=True)
-            if place >= 0
-        ]
+        for place, attempt in zip(found, queue.attempts, strict=True):
+            if place >= 0 and (told := self._message(place, queue.topic, attempt)):
+                yield told
 
     def _place(self, queue: Acked, offset: int) -> int:
         units = self._reader.units(queue.topic, queue.queue_id, offset, 1)
         return int(units["log_offset"][0]) if len(units) else -1
 
-    def _message(self, place: int, topic: str, attempt: int, *, is_retry: bool) -> Traced | None:
+    def _message(self, place: int, topic: str, attempt: int) -> tuple[str, bytes] | None:
         """One message, read at its place; its body is passed over."""
-        log = self._parts.log
+        log, is_retry = self._parts.log, topic.startswith(RETRY_PREFIX)
         try:
             head = log.read(place, 88)
             body_end = 88 + int.from_bytes(head[84:88], "big")
-            rest = int.from_bytes(head[:4], "big") - body_end if is_retry else 256
-            behind = log.read(place + body_end, max(rest, 256))
+            rest = int.from_bytes(head[:4], "big") - body_end if is_retry else 0
+            behind = log.read(place + body_end, max(rest, BEHIND_BODY))
         except RecordGone:
             return None
         if is_retry:
             attempt += int.from_bytes(head[72:76], "big")
             topic = _origin(behind) or topic
-        return traced_of_parts(head, behind, topic, attempt)
+        row = row_of_parts(head, behind, attempt)
+        return None if row is None else (topic, row)
 
-    def _leave(self, event: TraceEvent, group: str, messages: Sequence[Traced | None]) -> None:
-        told = [one for one in messages if one is not None]
-        if not told:
+    def _leave(self, event: TraceEvent, group: str, rows_of: Mapping[str, Sequence[bytes]]) -> None:
+        if not rows_of:
             return
         try:
-            self._write(event, encode_trace(event, group.partition(SEPARATOR)[0], told))
+            self._write(event, encode_trace(event, group.partition(SEPARATOR)[0], rows_of))
         except StoreError:
             self._lose()
 

@@ -5,11 +5,23 @@ from collections.abc import Iterator
 import pytest
 
 from analytics.buckets import bucket_of
+from analytics.log.tracefold import LATER
+from queues.store import tracing
 from queues.store.errors import StoreFull
 from queues.store.names import JOURNAL_TOPIC
 from queues.store.traces import TRACE_QUEUE_ID
+from queues.store.tracing import Traces
 from tests.http.conftest import Api
 from tests.support.folding import Facts, counts, fold, rows_of
+
+
+@pytest.fixture(params=["remembered", "read"])
+def handed_out(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Whether an ack comes to the process that handed the message out, or to another one."""
+    how: str = request.param
+    if how == "read":
+        monkeypatch.setattr(Traces, "_remember", lambda *_: None)
+    return how
 
 
 @pytest.fixture
@@ -29,6 +41,7 @@ def traces(api: Api) -> int:
     return api.wiring.store.queue_bounds(JOURNAL_TOPIC, TRACE_QUEUE_ID).max_offset
 
 
+@pytest.mark.usefixtures("handed_out")
 def test_a_receive_and_an_ack_say_how_long_after_the_due_time_they_came(traced: Api) -> None:
     traced.group()
     traced.send(delay="10s")
@@ -51,6 +64,40 @@ def test_a_receive_and_an_ack_say_how_long_after_the_due_time_they_came(traced: 
         ((*timed, "billing", 1), bucket_of(5_700), 1, 5_700, 5_700),
     ]
     assert traces(traced) == 2
+
+
+@pytest.mark.usefixtures("handed_out")
+def test_an_ack_of_a_later_attempt_says_so(traced: Api) -> None:
+    traced.group()
+    traced.send()
+    (message,) = traced.receive()
+    body = {"receipts": [message["receipt"]], "reason": "the card was refused", "delay": "30s"}
+    traced.post("groups/billing/retry", body)
+    traced.wiring.clock.advance(30_000)
+    traced.hand_over_what_is_due()
+    (again,) = traced.receive(lease_seconds=10)
+    traced.wiring.clock.advance(11_000)
+    traced.expire_leases()
+    traced.wiring.clock.advance(60_000)
+    traced.hand_over_what_is_due()
+    (at_last,) = traced.receive()
+    assert (again["attempt"], at_last["attempt"]) == (2, 3)
+    traced.post("groups/billing/ack", {"receipts": [at_last["receipt"]]})
+    (acked,) = rows_of(facts(traced), "acked")
+    assert acked[0][1] == "orders"
+    assert acked[0][-2:] == ("billing", LATER)
+
+
+def test_only_so_many_are_remembered_and_the_last_ones(
+    traced: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracing, "_REMEMBERED_MAX", 8)
+    traced.group()
+    for _ in range(20):
+        traced.send()
+        traced.receive(max_messages=1)
+    kept = list(traced.wiring.store.traces._remembered)
+    assert 4 <= len(kept) <= 8
 
 
 def test_one_record_a_call_and_none_where_nothing_came(traced: Api) -> None:
