@@ -62,7 +62,5 @@ PURGED_AT_ONCE_MAX = 1000
 OPERATIONS_KEPT_MS = 30 * 86_400_000
 #: Operations that are forgotten in one go: a database is not held up by a year's.
 OPERATIONS_FORGOTTEN_MAX = 1000
-#: Units that one scan of the schedule table takes at a time, to bound its memory.
-SCAN_UNITS = 1_000_000
 #: The least an API key of the operator's own has (API.md).
 API_KEY_CHARACTERS_MIN, API_KEY_CHARACTERS_MAX = 32, 256

@@ -24,8 +24,10 @@ from queues.store.schedule import DUE_BITS, LOST, Int64s, ScheduleTable
 
 #: So many units more than wanted are kept before they are narrowed again.
 _SHRUNK_ABOVE = 1000
+#: Later than any unit can be due.
+NEVER_MS = DUE_MS_MAX + 1
 #: The zone of a block whose due times are not known.
-_ANY = (-1, DUE_MS_MAX + 1)
+_ANY = (-1, NEVER_MS)
 Bools = npt.NDArray[np.bool_]
 
 
@@ -49,6 +51,19 @@ class Found(NamedTuple):
     due_ms: Int64s
     #: Settled words; all 0 for what waits.
     words: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class Dues:
+    """When the units of one block that are wanted are due."""
+
+    #: Of all units; `NEVER_MS` for those that are not wanted.
+    due_ms: Int64s
+    #: How many are wanted.
+    count: int
+    #: None is due before, and none after; -1 and `NEVER_MS` where that is not known.
+    low_ms: int
+    high_ms: int
 
 
 class Places(NamedTuple):
@@ -122,6 +137,8 @@ class Outlook:
         self._zones: dict[tuple[int, int], tuple[int, int]] = {}
         #: Whole blocks in which nothing waits.
         self._over: set[tuple[int, int]] = set()
+        #: Whole blocks: how many of their units were settled, and then waited by topic's number.
+        self._tallies: dict[tuple[int, int], tuple[int, Int64s, Int64s]] = {}
 
     def holding_queues(self) -> list[Queue]:
         """The timer queue and the levels' queues, in this order."""
@@ -163,12 +180,52 @@ class Outlook:
         for first, rows, due_ms, keep in self._blocks(queue, wanted, start, stop):
             at = np.arange(len(rows)) if keep is None else np.flatnonzero(keep)
             words = rows[at, 0] if wanted.settled else np.zeros(len(at), np.int64)
-            yield Found(at + first, due_ms if keep is None else due_ms.compress(keep), words)
+            due = due_ms.copy() if keep is None else due_ms.compress(keep)
+            yield Found(at + first, due, words)
+
+    def dues(self, queue: Queue, wanted: Wanted) -> Iterator[Dues]:
+        """The due times of the wanted units, by blocks; none without one.
+
+        Each is written over by the next.
+        """
+        for first, rows, due_ms, keep in self._blocks(queue, wanted, 0, None):
+            count = len(rows)
+            if keep is not None:
+                count = int(np.count_nonzero(keep))
+                np.putmask(due_ms, ~keep, NEVER_MS)
+            if count:
+                place = queue.index, first // SCHEDULE_UNITS
+                yield Dues(due_ms, count, *self._zones.get(place, _ANY))
+
+    def waiting_by_topic(self) -> dict[int, int]:
+        """How many units wait, by the number of their real topic.
+
+        As many settled units as before are the same units, for none ever waits again: a whole
+        block is counted anew only where that number changed.
+        """
+        total = np.zeros(TOPICS_MAX, np.int64)
+        for queue in self.holding_queues():
+            for first, rows, *_ in self._blocks(queue, Wanted(), 0, None):
+                place = queue.index, first // SCHEDULE_UNITS
+                whole = len(rows) == SCHEDULE_UNITS
+                settled = int(np.count_nonzero(rows[:, 0])) if whole else -1
+                known = self._tallies.get(place) if whole else None
+                if known is None or known[0] != settled:
+                    known = (settled, *_tally(rows))
+                    if whole:
+                        self._tallies[place] = known
+                total[known[1]] += known[2]
+        at = np.flatnonzero(total)
+        return dict(zip(at.tolist(), total[at].tolist(), strict=True))
 
     def _blocks(
         self, queue: Queue, wanted: Wanted, start: int, stop: int | None
     ) -> Iterator[tuple[int, Int64s, Int64s, Bools | None]]:
-        """Blocks with something wanted: first unit, entries, due times, and which (None: all)."""
+        """Blocks with something wanted: first unit, entries, due times, and which (None: all).
+
+        The due times are written over by the next block's: fresh memory costs more than they do.
+        """
+        scratch = np.empty(SCHEDULE_UNITS, np.int64)
         bounds, table = self._bounds_of(queue), self._table_of(queue)
         first = max(start, bounds.min_offset)
         end = bounds.max_offset if stop is None else min(stop, bounds.max_offset)
@@ -180,7 +237,7 @@ class Outlook:
             block = None if self._is_apart(place, wanted) else table.block(number)
             if block is not None:
                 rows = block[first - base : last - base]
-                found = self._look(rows, place, wanted, whole=len(rows) == SCHEDULE_UNITS)
+                found = self._look(rows, place, wanted, scratch[: len(rows)])
                 if found is not None:
                     yield first, rows, *found
             first = last
@@ -193,17 +250,20 @@ class Outlook:
         return high < wanted.due_from_ms or low >= wanted.due_before_ms
 
     def _look(
-        self, rows: Int64s, place: tuple[int, int], wanted: Wanted, *, whole: bool
+        self, rows: Int64s, place: tuple[int, int], wanted: Wanted, due_ms: Int64s
     ) -> tuple[Int64s, Bools | None] | None:
-        """Due times of a block's units and which are wanted (None: all); None where none is."""
-        words = rows[:, 0]
+        """Due times of a block's units and which are wanted (None: all); None where none is.
+
+        They are written into `due_ms`.
+        """
+        words, whole = rows[:, 0], len(rows) == SCHEDULE_UNITS
         settled = int(np.count_nonzero(words))
         if whole and settled == len(rows):
             self._over.add(place)
         if settled == (0 if wanted.settled else len(rows)):
             return None
         seconds = rows[:, 1]
-        due_ms = seconds & DUE_MS_MAX
+        np.bitwise_and(seconds, DUE_MS_MAX, out=due_ms)
         if whole and place not in self._zones:
             self._zones[place] = int(due_ms.min()), int(due_ms.max())
             if self._is_apart(place, wanted):
@@ -269,6 +329,13 @@ class Outlook:
                 numbers = (due_ms - start_ms) // step_ms
                 add_to_buckets(counts, numbers if keep is None else numbers.compress(keep))
         return counts
+
+
+def _tally(rows: Int64s) -> tuple[Int64s, Int64s]:
+    """Numbers of the topics for which something waits, and how many each."""
+    counts = np.bincount(rows[rows[:, 0] == 0, 1] >> DUE_BITS)
+    at = np.flatnonzero(counts)
+    return at, counts[at]
 
 
 def _all_of(masks: list[Bools]) -> Bools | None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from queues.store import outlook as outlook_module
 from queues.store.messages import QueueBounds
 from queues.store.names import SCHEDULE_TOPIC, TIMER_TOPIC
-from queues.store.outlook import Outlook, Wanted
+from queues.store.outlook import NEVER_MS, Outlook, Wanted
 from queues.store.queuetable import Queue
 from queues.store.schedule import due_word
 
@@ -55,6 +55,17 @@ class World:
         for array, listed in zip(self.arrays, self.units, strict=True):
             for at, (word, due, topic) in enumerate(listed):
                 array[at] = word, due_word(due, topic)
+
+    def waiting(self) -> list[list[tuple[int, int, int]]]:
+        """What waits, by queue: due time, offset and topic."""
+        return [
+            [
+                (due, offset, topic)
+                for offset, (word, due, topic) in enumerate(listed)
+                if not word and offset >= self.mins[queue]
+            ]
+            for queue, listed in enumerate(self.units)
+        ]
 
     def plain(self, wanted: Wanted, chosen: Any) -> list[tuple[int, int, int]]:
         """Due time, queue and offset of each wanted unit, in order."""
@@ -110,6 +121,17 @@ def agree(world: World, data: st.DataObject) -> None:
         for due, offset in zip(some.due_ms.tolist(), some.offsets.tolist(), strict=True)
     )
     assert found == expected
+    due_times = [
+        (len(some.due_ms[some.due_ms != NEVER_MS]), some.count, some.low_ms, some.due_ms.tolist())
+        for queue in QUEUES
+        for some in outlook.dues(queue, wanted)
+    ]
+    assert all(listed == count for listed, count, _, _ in due_times)
+    assert all(low_ms <= min(dues) for _, _, low_ms, dues in due_times)
+    told_dues = sorted(due for *_, dues in due_times for due in dues if due != NEVER_MS)
+    assert told_dues == [due for due, _, _ in expected]
+    waits = [topic for due, _, topic in (unit for listed in world.waiting() for unit in listed)]
+    assert outlook.waiting_by_topic() == {one: waits.count(one) for one in set(waits)}
     step = data.draw(st.integers(1, 70))
     counts = [0] * -(-length // step)
     for due, _, _ in expected:
