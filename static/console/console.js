@@ -50,7 +50,8 @@
       const absolute = written(ms, { exact: element.hasAttribute("data-exact"), day: element.hasAttribute("data-day") });
       const cut = { second: [11, 19], minute: [11, 16], date: [5, 10] }[element.dataset.show];
       const text = cut ? written(ms, { day: true }).slice(...cut)
-        : element.dataset.show === "relative" ? relative(ms) : absolute;
+        : element.dataset.show === "relative" ? relative(ms)
+        : element.dataset.show === "coming" ? relative(Math.max(ms, now())) : absolute;
       const clock = element.querySelector(".clock") || element;
       if (clock.textContent !== text) clock.textContent = text;
       const rel = element.querySelector(".rel");

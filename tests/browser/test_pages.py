@@ -18,7 +18,7 @@ PAGES = [
     "groups/billing/retries/", "groups/billing/reset/", "dead-letters/",
     "groups/tired/dead-letters/", "groups/tired/dead-letters/redrive/", "messages/bulk/",
     "operations/", "reports/", "keys/", "keys/new/", "audit/", "system/",
-    "auth/user/", "password_change/",
+    "people/", "auth/user/", "password_change/",
 ]  # fmt: skip
 
 

@@ -39,6 +39,8 @@ PAGES = [
     "/admin/reports/schedules/1/change/",
     "/admin/audit/",
     "/admin/system/",
+    "/admin/people/",
+    "/admin/people/?q=nobody",
     "/admin/auth/user/",
     "/admin/auth/user/add/",
     "/admin/password_change/",

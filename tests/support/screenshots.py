@@ -4,52 +4,34 @@ They are taken of a platform of their own, filled with something of everything, 
 `var/screenshots/<page>-<width>-<theme>.png`.
 """
 
-import random
+import re
 import shutil
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
 from queues.demo.launching import Running
-from tests.support.browsing import PASSWORD, Visitor, call, chromium, fill
-from tests.support.platforms import client_of, running_platform
+from tests.support.browsing import PASSWORD, Visitor, chromium, fill
+from tests.support.platforms import running_platform
+from tests.support.shop import furnish, trade
 
 FOLDER = Path(__file__).resolve().parents[2] / "var" / "screenshots"
 PAGES = [
-    "", "levels/", "wheel/", "loops/", "forecast/", "messages/", "messages/send/", "parked/",
-    "topics/", "topics/orders/", "groups/", "groups/billing/", "operations/", "keys/", "keys/new/",
-    "audit/", "system/", "auth/user/",
+    "", "levels/", "wheel/", "loops/", "forecast/", "forecast/?span=40d", "messages/",
+    "messages/?topic=carts&state=ready", "messages/?q=nothing-has-this-key", "messages/send/",
+    "messages/bulk/", "parked/", "dead-letters/", "groups/payouts/dead-letters/",
+    "groups/payouts/dead-letters/redrive/", "topics/", "topics/reminders/", "new-topic/",
+    "topics/reminders/delete/", "groups/", "groups/shipping/", "groups/shipping/retries/",
+    "groups/shipping/reset/", "groups/shipping/change/", "groups/archive/", "new-group/",
+    "operations/", "reports/", "reports/schedules/", "reports/schedules/new/", "keys/",
+    "keys/new/", "keys/2/change/", "audit/", "people/", "auth/user/1/change/", "system/",
 ]  # fmt: skip
 WIDTHS = (1440, 390)
 THEMES: tuple[Any, ...] = ("light", "dark")
-BATCH = 500
-HOUR_MS = 3_600_000
-
-
-def fill_more(running: Running, count: int = 40_000) -> None:
-    """A day as a shop has it: reminders soon, payments around an hour, mails over a month."""
-    chance = random.Random(7)
-    with client_of(running) as client:
-        for start in range(0, count, BATCH):
-            items = [_item(chance, number) for number in range(start, start + BATCH)]
-            topic = chance.choice(["reminders", "payments", "mails"])
-            call(client, "POST", f"/topics/{topic}/messages/batch", {"messages": items})
-        for level in range(5, 19):
-            for number in range(chance.randrange(4, 40)):
-                body = {"body": f"level {level}, {number}", "delay_level": level}
-                call(client, "POST", "/topics/retries-of-ours/messages", body)
-
-
-def _item(chance: random.Random, number: int) -> dict[str, Any]:
-    delay_ms = chance.choice([
-        chance.expovariate(1 / 900_000), chance.uniform(0, 6e5), abs(chance.gauss(2.4e6, 2e5)),
-        chance.uniform(0, 30 * 24 * HOUR_MS),
-    ])  # fmt: skip
-    return {
-        "body": {"order": number}, "delay_ms": int(delay_ms) + 1000, "keys": [f"order-{number}"],
-        "tag": chance.choice(["due", "paid", "mail"]),
-    }  # fmt: skip
+#: Trade goes on for so long before the first picture, so that curves have a shape.
+TRADE_S = 60
 
 
 def take(running: Running, path: str, pages: list[str]) -> None:
@@ -62,7 +44,7 @@ def take(running: Running, path: str, pages: list[str]) -> None:
                 visitor.log_in()
                 for page in pages:
                     visitor.open(f"/admin/{page}").wait_for_timeout(2_500)
-                    name = page.strip("/").replace("/", "-") or "overview"
+                    name = re.sub(r"[^a-z0-9]+", "-", page).strip("-") or "overview"
                     file = FOLDER / f"{name}-{width}-{theme}.png"
                     visitor.page.screenshot(path=file, full_page=True)
                     print(file)  # noqa: T201 (a command)
@@ -79,8 +61,10 @@ def main() -> int:
         settings = {"POSTDATE_ADMIN_PASSWORD": PASSWORD, "POSTDATE_ENV_FILE": ""}
         with running_platform(Path(folder), **settings) as running:
             fill(running)
-            fill_more(running)
-            take(running, found, sys.argv[1:] or PAGES)
+            furnish(running)
+            with trade(running):
+                threading.Event().wait(TRADE_S)
+                take(running, found, sys.argv[1:] or PAGES)
     return 0
 
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 WIDTH = 1000.0
+#: A value so many times the mean of all dwarfs the others.
+_SPIKE = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +41,25 @@ def nice_maximum(value: float) -> float:
     return next(step * power for step in (1, 2, 5, 10) if step * power >= value)
 
 
-def bars(values: Sequence[float], *, height: float, top: float) -> list[Bar]:
+def is_spiky(values: Sequence[float]) -> bool:
+    """Whether one value dwarfs the others so that on an even scale they could not be told apart."""
+    some = [value for value in values if value > 0]
+    return bool(some) and max(some) > _SPIKE * sum(some) / len(some)
+
+
+def share_of(value: float, top: float, *, root: bool) -> float:
+    """How high a value stands, 0 to 1; by its square root where one value dwarfs the others."""
+    share = min(value, top) / top
+    return math.sqrt(share) if root else share
+
+
+def bars(values: Sequence[float], *, height: float, top: float, root: bool = False) -> list[Bar]:
     """One bar a value, from the left; what is not zero is seen."""
     column = WIDTH / max(1, len(values))
     gap = min(3.0, column * 0.25)
     made = []
     for index, value in enumerate(values):
-        tall = max(2.0, height * value / top) if value else 0.0
+        tall = max(2.0, height * share_of(value, top, root=root)) if value else 0.0
         made.append(
             Bar(
                 x=round(index * column + gap / 2, 2),
@@ -59,18 +73,21 @@ def bars(values: Sequence[float], *, height: float, top: float) -> list[Bar]:
     return made
 
 
-def grid(top: float, *, height: float, lines: int = 2) -> list[Mark]:
-    """Horizontal lines at even parts of the top, the top included."""
+def grid(top: float, *, height: float, lines: int = 2, root: bool = False) -> list[Mark]:
+    """Horizontal lines at even heights, the top included, with what they stand for."""
+    power = 2 if root else 1
     return [
-        Mark(round(height - height * part / lines, 2), short_number(top * part / lines))
+        Mark(round(height - height * part / lines, 2), short_number(top * (part / lines) ** power))
         for part in range(1, lines + 1)
     ]
 
 
-def curve(points: Sequence[tuple[float, float]], *, height: float, top: float) -> str:
+def curve(
+    points: Sequence[tuple[float, float]], *, height: float, top: float, root: bool = False
+) -> str:
     """The points, as shares of the width and values, as SVG coordinates."""
     return " ".join(
-        f"{share * WIDTH:.1f},{height - height * min(value, top) / top:.1f}"
+        f"{share * WIDTH:.1f},{height - height * share_of(value, top, root=root):.1f}"
         for share, value in points
     )
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from postdate.console.drawing import WIDTH, Bar, Mark, bars, grid, nice_maximum
+from postdate.console.drawing import WIDTH, Bar, Mark, bars, grid, is_spiky, nice_maximum
 from queues.selectors.dueload import Counted
 
 HEIGHT = 160.0
@@ -46,6 +46,8 @@ class DueBars:
     tick: str
     #: The columns lead somewhere.
     leads: bool
+    #: Heights stand for square roots: one column dwarfs the others.
+    root: bool
 
 
 def draw(
@@ -53,7 +55,7 @@ def draw(
 ) -> DueBars:
     """The histogram of one span."""
     peak = max(counted.counts, default=0)
-    top = nice_maximum(peak)
+    top, root = nice_maximum(peak), is_spiky(counted.counts)
     hot = HOT_SECOND * max(1, counted.step_ms // 1000)
     columns = tuple(
         DueBar(
@@ -65,7 +67,11 @@ def draw(
             address=addresses[index] if addresses else "",
         )
         for index, (bar, count) in enumerate(
-            zip(bars(counted.counts, height=HEIGHT, top=top), counted.counts, strict=True)
+            zip(
+                bars(counted.counts, height=HEIGHT, top=top, root=root),
+                counted.counts,
+                strict=True,
+            )
         )
     )
     span_ms = max(1, counted.end_ms - counted.start_ms)
@@ -76,7 +82,7 @@ def draw(
     )
     return DueBars(
         columns=columns,
-        lines=tuple(grid(top, height=HEIGHT)),
+        lines=tuple(grid(top, height=HEIGHT, root=root)),
         ticks=marks,
         height=HEIGHT,
         now_at=round(share * WIDTH, 1) if 0 <= share <= 1 else None,
@@ -85,6 +91,7 @@ def draw(
         peak=peak,
         tick=_tick(span_ms),
         leads=bool(addresses),
+        root=root,
     )
 
 

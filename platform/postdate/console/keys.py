@@ -192,6 +192,7 @@ def key_add_page(request: HttpRequest) -> Context | HttpResponseBase:
         back=reverse("keys"),
         trail=_trail(),
         form=form,
+        columns=True,
     )
 
 
@@ -218,6 +219,7 @@ def key_change_page(request: HttpRequest, key_id: int) -> Context | HttpResponse
         trail=_trail(),
         form=form,
         facts=[("Begins with", f"{key.prefix}…"), ("Expires", expires)],
+        columns=True,
     )
 
 

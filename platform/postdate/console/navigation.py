@@ -22,6 +22,7 @@ class Stop:
 
 
 _LOOK = "queues.view_message"
+_PERSON = ("admin:auth_user_add", "admin:auth_user_change", "admin:auth_user_changelist")
 
 SECTIONS: tuple[tuple[str, tuple[Stop, ...]], ...] = (
     (
@@ -67,7 +68,7 @@ SECTIONS: tuple[tuple[str, tuple[Stop, ...]], ...] = (
         (
             Stop("API keys", "keys", "key", "queues.view_apikey", ("key-add",)),
             Stop("Audit log", "audit", "audit", "queues.view_auditentry"),
-            Stop("People", "admin:auth_user_changelist", "people", "auth.view_user"),
+            Stop("People", "people", "people", "auth.view_user", _PERSON),
             Stop("System", "system", "system", _LOOK),
         ),
     ),

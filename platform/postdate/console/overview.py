@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from postdate.console import duebars
 from postdate.console.attention import notices
-from postdate.console.drawing import curve, grid, nice_maximum
+from postdate.console.drawing import curve, grid, is_spiky, nice_maximum
 from postdate.console.pages import Context, page
 from postdate.console.schedule import loop_row
 from postdate.wiring import lease_directory
@@ -91,14 +91,16 @@ def _flow(rates: list[Rates], now_ms: int) -> dict[str, Any] | None:
     def points(value: Callable[[Rates], float]) -> list[tuple[float, float]]:
         return [((one.at_ms - begin_ms) / span_ms, value(one)) for one in rates]
 
-    top = nice_maximum(max(max(one.sent, one.handed_over) for one in rates))
-    sent = curve(points(lambda one: one.sent), height=_HEIGHT, top=top)
+    rows = [value for one in rates for value in (one.sent, one.handed_over)]
+    top, root = nice_maximum(max(rows)), is_spiky(rows)
+    sent = curve(points(lambda one: one.sent), height=_HEIGHT, top=top, root=root)
     first, last = sent.split(" ")[0].split(",")[0], sent.split(" ")[-1].split(",")[0]
     return {
         "sent": sent,
         "area": f"{first},{_HEIGHT:g} {sent} {last},{_HEIGHT:g}",
-        "handed": curve(points(lambda one: one.handed_over), height=_HEIGHT, top=top),
-        "lines": grid(top, height=_HEIGHT),
+        "handed": curve(points(lambda one: one.handed_over), height=_HEIGHT, top=top, root=root),
+        "lines": grid(top, height=_HEIGHT, root=root),
+        "root": root,
         "height": _HEIGHT,
         "ticks": [begin_ms + span_ms * part // 6 for part in range(7)],
         "peak": max(one.sent for one in rates),

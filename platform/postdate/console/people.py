@@ -1,4 +1,4 @@
-"""People in Django's own pages: who may come in, and which role they have."""
+"""People: who may come in, and which role they have; made and changed in Django's own pages."""
 
 from typing import Any
 
@@ -7,6 +7,10 @@ from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import User
 from django.http import HttpRequest
+
+from postdate.console.pages import Context, page
+
+_PAGE = 100
 
 
 class PeopleAdmin(UserAdmin):  # type: ignore[type-arg]  # not generic in Django
@@ -46,6 +50,35 @@ class PeopleAdmin(UserAdmin):  # type: ignore[type-arg]  # not generic in Django
         """Only a superuser makes superusers, or hands out what no role holds."""
         del obj
         return () if request.user.is_superuser else ("is_superuser", "user_permissions", "groups")
+
+
+@page("console/people.html", permission="auth.view_user")
+def people_page(request: HttpRequest) -> Context:
+    """Everybody who may log in, or once might."""
+    wanted = request.GET.get("q", "").strip()
+    after = request.GET.get("after", "")
+    found = User.objects.filter(username__icontains=wanted).order_by("username")
+    rows = list(found.filter(username__gt=after).prefetch_related("groups")[: _PAGE + 1])
+    return {
+        "title": "People",
+        "lead": "Who may enter the console, and as what. Programs have API keys instead.",
+        "rows": [_told(user) for user in rows[:_PAGE]],
+        "count": found.count(),
+        "query": wanted,
+        "after": rows[_PAGE - 1].username if len(rows) > _PAGE else "",
+        "is_later_page": bool(after),
+    }
+
+
+def _told(user: User) -> dict[str, Any]:
+    seen = user.last_login
+    roles = [group.name for group in user.groups.all()]
+    return {
+        "user": user,
+        "roles": ["superuser", *roles] if user.is_superuser else roles,
+        "may_enter": user.is_active and user.is_staff,
+        "seen_ms": None if seen is None else round(seen.timestamp() * 1000),
+    }
 
 
 admin.site.unregister(User)

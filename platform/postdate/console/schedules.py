@@ -175,6 +175,7 @@ def _ask(
         back=reverse("schedules"),
         trail=_trail(),
         form=form,
+        columns=True,
         offered=[("zones", zone_names()), ("topics", topic_names())],
     )
 

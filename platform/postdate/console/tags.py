@@ -48,7 +48,8 @@ def moment(at_ms: int | None, show: str = "both") -> SafeString:
     """A moment: UTC as it is sent, in the viewer's zone once the script has run.
 
     `show` is `both` (with "in 4 m 12 s" behind it), `clock`, `exact` (to the millisecond, with the
-    distance), `relative`, or under an axis `second`, `minute` or `date`.
+    distance), `relative`, `coming` (the same, and "now" once it has come), or under an axis
+    `second`, `minute` or `date`.
     """
     if at_ms is None:
         return _NONE
@@ -65,7 +66,7 @@ def moment(at_ms: int | None, show: str = "both") -> SafeString:
     shown = written.replace("T", " ").replace("Z", " UTC")
     if show != "exact":
         shown = shown[:19] + " UTC"
-    if show in ("clock", "relative"):
+    if show in ("clock", "relative", "coming"):
         return format_html(
             '<time datetime="{}" data-ms="{}" data-show="{}">{}</time>', written, at_ms, show, shown
         )
@@ -104,7 +105,7 @@ def duration(length_ms: float | None) -> Any:
     if whole < _UNITS_MS[-1][1]:
         return f"{whole} ms"
     if whole < 10 * _UNITS_MS[-1][1]:
-        return f"{whole / 1000:.1f} s"
+        return f"{whole / 1000:.1f}".removesuffix(".0") + " s"
     parts, rest = [], whole
     for name, unit_ms in _UNITS_MS:
         count, rest = divmod(rest, unit_ms)

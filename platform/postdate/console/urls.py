@@ -129,6 +129,7 @@ urlpatterns = [
     path("keys/<int:key_id>/change/", keys.key_change_page, name="key-change"),
     path("keys/<int:key_id>/rotate/", keys.key_rotate_page, name="key-rotate"),
     path("keys/<int:key_id>/revoke/", keys.key_revoke_page, name="key-revoke"),
+    path("people/", people.people_page, name="people"),
     path("audit/", work.audit_page, name="audit"),
     path("system/", work.system_page, name="system"),
 ]

@@ -1,5 +1,6 @@
 """The pages of work and of its traces: operations, the audit log, the system."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from django.conf import settings
@@ -11,15 +12,19 @@ from django.urls import reverse
 from postdate.config import Config, variable_names
 from postdate.console.actions import act, confirm
 from postdate.console.pages import Context, acting, page
+from postdate.console.tags import duration, size
 from queues import wires
 from queues.problems import Problem
 from queues.selectors import audit
 from queues.selectors.health import readiness
 from queues.selectors.operations import get_operation, is_finished, list_operations
 from queues.services import operations
+from queues.store.limits import DUE_MS_MAX
 
 _OPERATIONS_SHOWN = 100
 _ENTRIES_SHOWN = 100
+#: What is below, and ends in `_ms`, is a length of time.
+_LEAST_MOMENT_MS = 1_000_000_000_000
 #: Settings whose values are nobody's business.
 _SECRET_WORDS = ("key", "password", "url")
 
@@ -67,10 +72,31 @@ def _told(row: Any) -> dict[str, Any]:
         "created_ms": ms(row.created_at),
         "touched_ms": ms(row.touched_at),
         "finished_ms": ms(row.finished_at),
-        "result": _pairs(row.result),
-        "request": _pairs(row.request),
-        "error": _pairs(row.error),
+        "result": list(_flat(row.result)),
+        "request": list(_flat(row.request)),
+        "error": list(_flat(row.error)),
     }
+
+
+#: Of a request: what its operation needs and nobody asked for.
+_INNER = {"boundary", "ends", "patterns", "state"}
+
+
+def _flat(value: Any) -> Iterator[tuple[str, Any, bool]]:
+    """Names in words, values, and whether each is a moment; what is not said is left out."""
+    for name, one in _pairs(value):
+        if one in (None, False, "", [], {}) or name in _INNER:
+            continue
+        if isinstance(one, dict):
+            yield from _flat(one)
+        elif name.endswith("_ms") and isinstance(one, int) and one > _LEAST_MOMENT_MS:
+            if one < DUE_MS_MAX:
+                yield name.removesuffix("_ms").replace("_", " "), one, True
+        elif one is True:
+            yield name.replace("_", " "), "yes", False
+        else:
+            told = ", ".join(map(str, one)) if isinstance(one, list) else one
+            yield name.replace("_", " "), told, False
 
 
 def _pairs(value: Any) -> list[tuple[str, Any]]:
@@ -202,4 +228,10 @@ def _setting(field: str, value: Any) -> str:
         return "not set"
     if any(word in field for word in _SECRET_WORDS) and field != "public_url":
         return "set, not shown"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if field.endswith("_ms"):
+        return str(duration(value))
+    if field.endswith("_bytes"):
+        return str(size(value))
     return str(value)
