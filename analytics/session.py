@@ -18,6 +18,8 @@ SETTINGS: Final = {
     # The default of 128 groups turns aggregates to sorting.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
     "spark.sql.shuffle.partitions": "2",
+    # What is shuffled was summed up before: planning it anew after each stage costs more than it.
+    "spark.sql.adaptive.enabled": "false",
 }
 #: What a session has that runs in this process's machine alone.
 LOCAL_SETTINGS: Final = {

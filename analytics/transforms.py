@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (as everyone writes it)
 
 from analytics.buckets import EXACT_BELOW_MS, NEGATIVE, PER_DOUBLING, bucket_of
@@ -23,7 +23,7 @@ HOUR_MS: Final = 3_600_000
 
 #: What a cut keeps; everything else is summed up.
 KEYS: Final = ("hour_ms", "topic", "kind", "level", "group", "attempt", "reason")
-_EMPTY: Final = {"hour_ms": 0, "level": 0, "attempt": 0}
+_EMPTY: Final = {"hour_ms": "0L", "level": "0", "attempt": "0"}
 
 
 def summed(facts: DataFrame) -> DataFrame:
@@ -76,15 +76,12 @@ def hour_of(quarter_ms: Column, offsets: Sequence[tuple[int, int]]) -> Column:
     return local - F.pmod(local, F.lit(HOUR_MS)) - offset
 
 
-def upper_edge(bucket: Column) -> Column:
-    """`analytics.buckets.upper_edge` as an expression."""
-    shift = F.floor(bucket / PER_DOUBLING) - 1
-    edge = (bucket - PER_DOUBLING * shift + 1) * F.pow(F.lit(2.0), shift) - 1
-    return (
-        F.when(bucket < EXACT_BELOW_MS, F.greatest(bucket, F.lit(-1)))
-        .otherwise(edge)
-        .cast("bigint")
-    )
+#: `analytics.buckets.upper_edge` as an expression.
+_SHIFT: Final = f"(floor(bucket / {PER_DOUBLING}) - 1)"
+UPPER_EDGE: Final = (
+    f"if(bucket < {EXACT_BELOW_MS}, greatest(bucket, -1), "
+    f"cast((bucket - {PER_DOUBLING} * {_SHIFT} + 1) * pow(2.0D, {_SHIFT}) - 1 as bigint))"
+)
 
 
 def cut(
@@ -95,34 +92,28 @@ def cut(
     `cuts` names, for each fact, cuts and the columns of `KEYS` that they keep. A row of a fact
     without cuts is left out.
     """
-    structs: Column | None = None
+    # As text: each call for a column would be a message to the JVM, and these are some hundreds.
+    arrays = ""
     for fact, of_fact in cuts.items():
-        made = F.array(*[_struct(name, kept) for name, kept in of_fact.items()])
-        is_fact = F.col("fact") == fact
-        structs = F.when(is_fact, made) if structs is None else structs.when(is_fact, made)
-    if structs is None:
-        raise ValueError("no cuts")
+        structs = ", ".join(_struct(name, kept) for name, kept in of_fact.items())
+        arrays += f" when '{fact}' then array({structs})"
     return (
-        facts.withColumn("at", F.explode(structs))
+        facts.selectExpr(
+            *keep, "fact", f"explode(case fact{arrays} end) as at",
+            "bucket", "n", "total_ms", "max_ms",
+        )
         .groupBy(*keep, "fact", "at", "bucket")
         .agg(*_sums())
-        .select(*keep, "fact", "at.cut", *[f"at.{key}" for key in KEYS],
-                "bucket", "n", "total_ms", "max_ms")
+        .selectExpr(*keep, "fact", "at.cut", *[f"at.`{key}`" for key in KEYS],
+                    "bucket", "n", "total_ms", "max_ms")
     )  # fmt: skip
 
 
-def _struct(name: str, kept: Sequence[str]) -> Column:
+def _struct(name: str, kept: Sequence[str]) -> str:
     columns = [
-        F.col(key).alias(key)
-        if key in kept
-        else F.lit(_EMPTY.get(key, "")).cast(_kind(key)).alias(key)
-        for key in KEYS
+        f"'{key}', " + (f"`{key}`" if key in kept else _EMPTY.get(key, "''")) for key in KEYS
     ]
-    return F.struct(F.lit(name).alias("cut"), *columns)
-
-
-def _kind(key: str) -> str:
-    return {"hour_ms": "bigint", "level": "int", "attempt": "int"}.get(key, "string")
+    return f"named_struct('cut', '{name}', {', '.join(columns)})"
 
 
 def quantiles(buckets: DataFrame, by: Sequence[str], slo_ms: int) -> DataFrame:
@@ -130,46 +121,40 @@ def quantiles(buckets: DataFrame, by: Sequence[str], slo_ms: int) -> DataFrame:
 
     A quantile is the upper edge of the bucket that holds the value of that rank (the smallest rank
     that is not below the share, as `percentile_disc` has it), never above the longest. Values that
-    are not known are counted in `n` and nowhere else.
+    are not known are counted in `n` and nowhere else. A bucket may stand in several rows.
     """
-    known, edge = F.col("bucket") >= NEGATIVE, upper_edge(F.col("bucket"))
-    group = Window.partitionBy(*by)
-    upward = group.orderBy("bucket").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    known_n = F.when(known, F.col("n")).otherwise(0)
-    ranked = buckets.withColumn("below", F.sum(known_n).over(upward)).withColumn(
-        "known", F.sum(known_n).over(group)
-    )
-    ranks = [
-        F.least(
-            F.min(F.when(known & (F.col("below") * _WHOLE >= F.col("known") * share), edge)),
-            F.max(F.when(known, F.col("max_ms"))),
-        ).alias(name)
+    keys, is_known = ", ".join(f"`{key}`" for key in by), f"bucket >= {NEGATIVE}"
+    longest = f"max(max_ms) filter (where {is_known})"
+    ranks = ", ".join(
+        f"least(min(edge) filter (where {is_known} and below * {_WHOLE} >= all_known * {share}), "
+        f"{longest}) as {name}"
         for name, share in QUANTILES.items()
-    ]  # fmt: skip
-    late = F.col("bucket") > bucket_of(slo_ms)
-    return (
-        ranked.groupBy(*by)
-        .agg(
-            F.sum("n").alias("n"),
-            F.sum(known_n).alias("known"),
-            F.sum("total_ms").alias("total_ms"),
-            F.sum(F.when(F.col("bucket") == NEGATIVE, F.col("n")).otherwise(0)).alias("early"),
-            F.sum(F.when(late, F.col("n")).otherwise(0)).alias("late"),
-            *ranks,
-            F.max(F.when(known, F.col("max_ms"))).alias("max"),
-        )
-        .select(*by, "n", "known", "total_ms", "early", "late", *QUANTILES, "max")
     )
+    known_n = f"sum(if({is_known}, n, 0))"
+    # One text, for the reason told in `cut`. Rows of one bucket are peers: each counts all of them.
+    query = f"""
+        select {keys}, sum(n) as n, {known_n} as known, sum(total_ms) as total_ms,
+            sum(if(bucket = {NEGATIVE}, n, 0)) as early,
+            sum(if(bucket > {bucket_of(slo_ms)}, n, 0)) as late,
+            {ranks}, {longest} as max
+        from (
+            select *, {UPPER_EDGE} as edge,
+                {known_n} over (partition by {keys} order by bucket) as below,
+                {known_n} over (partition by {keys}) as all_known
+            from {{buckets}}
+        )
+        group by {keys}
+    """  # noqa: S608 (names and numbers of our own)
+    return buckets.sparkSession.sql(query, buckets=buckets)
 
 
 def doublings(facts: DataFrame) -> DataFrame:
     """Late hand-overs by hour and doubling of lateness: 0, 1, 2 to 3, 4 to 7 ms and so on."""
-    edge = upper_edge(F.col("bucket"))
-    doubling = F.when(F.col("bucket") < 1, F.col("bucket")).otherwise(F.floor(F.log2(edge)) + 1)
+    doubling = f"cast(if(bucket < 1, bucket, floor(log2({UPPER_EDGE})) + 1) as int)"
     return (
         facts.filter((F.col("fact") == "delivered") & (F.col("kind") != "immediate"))
         .filter(F.col("bucket") >= NEGATIVE)
-        .groupBy("hour_ms", doubling.cast("int").alias("doubling"))
+        .groupBy("hour_ms", F.expr(doubling).alias("doubling"))
         .agg(F.sum("n").alias("n"))
         .select("hour_ms", "doubling", "n")
     )

@@ -23,7 +23,7 @@ import numpy as np
 from measuring import Report, rate, run
 from pyspark.sql import SparkSession
 
-from analytics.jobs.folding import not_read, write_parquet
+from analytics.jobs.folding import Folder, not_read, write_parquet
 from analytics.log.extent import find_extent
 from analytics.session import open_session
 from analytics.transforms import quantiles, summed
@@ -186,18 +186,13 @@ def of_log(spark: SparkSession, root: Path, verify: str) -> Any:
 
 def of_facts(spark: SparkSession, facts: Path) -> Any:
     """The same from partials."""
-    return told(spark.read.parquet(str(facts)))
+    return told(Folder(spark, facts.parent, {}).read([facts]).coalesce(1))
 
 
 def told(facts: Any) -> dict[tuple[str, int], tuple[int, int, int]]:
     """Count, median and 99th percentile by topic and level."""
     by = ("topic", "level")
-    counted = (
-        facts.filter("fact = 'delivered'").groupBy(*by, "bucket")
-        .agg({"n": "sum", "total_ms": "sum", "max_ms": "max"})
-        .withColumnsRenamed({"sum(n)": "n", "sum(total_ms)": "total_ms", "max(max_ms)": "max_ms"})
-    )  # fmt: skip
-    rows = quantiles(counted, by, slo_ms=100).toArrow().to_pylist()
+    rows = quantiles(facts.filter("fact = 'delivered'"), by, slo_ms=100).toArrow().to_pylist()
     return {(row["topic"], row["level"]): (row["n"], row["p50"], row["p99"]) for row in rows}
 
 

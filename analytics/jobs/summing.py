@@ -45,7 +45,11 @@ CUTS: Final[dict[str, dict[str, Sequence[str]]]] = {
     "parked": {"total": (), "cause": ("topic", "reason")},
     "restored": {"total": ()},
 }  # fmt: skip
-_TOTALS: Final = {fact: {"total": of_fact["total"]} for fact, of_fact in CUTS.items()}
+#: What stands before the name of a fact of the period before, of which only totals are told.
+_BEFORE: Final = "before "
+_TOTALS_BEFORE: Final = {
+    _BEFORE + fact: {"total": of_fact["total"]} for fact, of_fact in CUTS.items()
+}
 SLOTS_MAX: Final = 20
 #: Rows by topic, kind, level and hour that a report keeps; it says if there were more.
 ROWS_MAX: Final = 50_000
@@ -71,21 +75,15 @@ def sum_up(
         return Sums()
     before_ms = 2 * from_ms - to_ms
     told = told_apart(within(of_topic(facts, topic), before_ms, to_ms), from_ms, to_ms, zone)
-    by = ("period", "fact", "cut", *KEYS)
-    counted = quantiles(
-        cut(told.filter("period = 0"), CUTS, keep=("period",)).unionByName(
-            cut(told.filter("period = 1"), _TOTALS, keep=("period",))
-        ),
-        by,
-        slo_ms,
-    )
+    counted = quantiles(cut(told, CUTS | _TOTALS_BEFORE), ("fact", "cut", *KEYS), slo_ms)
     sums = Sums()
     for row in counted.toArrow().to_pylist():
-        place = sums.previous if row["period"] else sums.current
-        place.setdefault((row["fact"], row["cut"]), []).append(row)
+        is_before = row["fact"].startswith(_BEFORE)
+        place = sums.previous if is_before else sums.current
+        place.setdefault((row["fact"].removeprefix(_BEFORE), row["cut"]), []).append(row)
     for rows in (*sums.current.values(), *sums.previous.values()):
         rows.sort(key=lambda row: tuple(row[key] for key in KEYS))
-    sums.doublings = doublings(told.filter("period = 0")).toArrow().to_pylist()
+    sums.doublings = doublings(told).toArrow().to_pylist()
     if topic is None:
         slots = hot_slots(within(facts, from_ms, to_ms), SLOTS_MAX)
         sums.hot_slots = slots.toArrow().to_pylist()
@@ -93,12 +91,11 @@ def sum_up(
 
 
 def told_apart(facts: DataFrame, from_ms: int, to_ms: int, zone: str) -> DataFrame:
-    """The facts with their hour and period, immediate messages as a fact of their own."""
+    """The facts with their hour; immediate ones, and the period before, are facts of their own."""
     offsets = hour_starts(2 * from_ms - to_ms, to_ms, zone)
-    immediate = (F.col("fact") == "delivered") & (F.col("kind") == "immediate")
+    named = "if(fact = 'delivered' and kind = 'immediate', 'immediate', fact)"
     return facts.select(
-        F.when(F.col("quarter_ms") >= from_ms, 0).otherwise(1).alias("period"),
-        F.when(immediate, "immediate").otherwise(F.col("fact")).alias("fact"),
+        F.expr(f"if(quarter_ms >= {from_ms}, {named}, concat('{_BEFORE}', {named})) as fact"),
         hour_of(F.col("quarter_ms"), offsets).alias("hour_ms"),
-        *[F.col(name) for name in FACTS if name not in ("fact", "quarter_ms")],
+        *[name for name in FACTS if name not in ("fact", "quarter_ms")],
     )
