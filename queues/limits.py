@@ -58,6 +58,13 @@ LAST_USED_PAUSE_MS = 60_000
 FILTER_READS_MAX = 10_000
 #: What a purge cancels before it answers; more takes an operation (a third of a second).
 PURGED_AT_ONCE_MAX = 1000
+#: That a consumer was seen is written at most this often: its rows are for people.
+CONSUMER_SEEN_PAUSE_MS = 15_000
+#: Who was not seen for so long is not shown any more.
+CONSUMERS_SEEN_KEPT_MS = 86_400_000
+#: Consumers that are remembered in all, and in one process: one that names itself anew at each
+#: receive fills neither.
+CONSUMERS_SEEN_MAX = 10_000
 #: A finished operation is shown, and can be undone, for so long at least.
 OPERATIONS_KEPT_MS = 30 * 86_400_000
 #: Operations that are forgotten in one go: a database is not held up by a year's.

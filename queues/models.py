@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from django.db import models
 
-from queues.limits import GROUP_NAME_MAX, TOPIC_NAME_MAX
+from queues.limits import CONSUMER_ID_CHARACTERS_MAX, GROUP_NAME_MAX, TOPIC_NAME_MAX
 from queues.quotas import BURST_S_DEFAULT
 
 
@@ -201,6 +201,26 @@ class Operation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.id}"
+
+
+class SeenConsumer(models.Model):
+    """A consumer is seen when it asks for messages: for which group, as whom, with which key."""
+
+    group = models.CharField(max_length=GROUP_NAME_MAX)
+    #: "" for one that does not name itself.
+    consumer_id = models.CharField(max_length=CONSUMER_ID_CHARACTERS_MAX, blank=True)
+    #: The key, as the audit log names it.
+    by = models.CharField(max_length=200)
+    seen_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        ordering = ("-seen_at",)
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=("group", "consumer_id", "by"), name="one_seen_consumer")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.consumer_id or 'unnamed'} of {self.group}"
 
 
 class BulkPlan(models.Model):

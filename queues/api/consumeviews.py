@@ -35,6 +35,7 @@ from queues.problems import Problem
 from queues.selectors import control
 from queues.selectors.backlog import count_dead, count_retrying, lag_of
 from queues.services.receiving import acknowledge, receive
+from queues.services.sightings import sightings
 
 _CODES = (Code.GROUP_NOT_FOUND, Code.OUT_OF_BOUNDS)
 
@@ -55,6 +56,7 @@ class ReceiveView(ApiView):
         view = control.get_group(group)
         wanted: ReceiveRequest = call.body
         _check_consumer_id(wanted.consumer_id)
+        sightings.note(group, wanted.consumer_id, call.caller.by, call.now_ms)
         polled = receive(
             group=view,
             max_messages=_whole(

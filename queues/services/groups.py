@@ -17,7 +17,7 @@ from queues.limits import (
     SUBSCRIPTIONS_MAX,
     TAGS_MAX,
 )
-from queues.models import Group, Operation
+from queues.models import Group, Operation, SeenConsumer
 from queues.naming import check_group_name, check_topic_name
 from queues.problems import Problem
 from queues.selectors import control, scheduled
@@ -179,7 +179,8 @@ def _give_up(name: str, *, by: str) -> None:
 
 
 def _forget(name: str) -> None:
-    """Forget where the group, or each of its consumers, stands."""
+    """Forget where the group, or each of its consumers, stands, and who they were."""
+    SeenConsumer.objects.filter(group=name).delete()
     forget_members(name)
     _drop(name)
 

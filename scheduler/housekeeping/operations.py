@@ -20,6 +20,7 @@ from django.db import close_old_connections, connection
 
 from queues.selectors.operations import unfinished_operations
 from queues.services.operations import carry_out, forget_operations, runner_of
+from queues.services.sightings import forget_sightings
 from queues.store import Store
 from queues.store.disk import FileLock
 from queues.store.errors import StoreClosing
@@ -138,17 +139,18 @@ class Operations:
 
 
 def operation_duties(operations: Operations, *, kept_ms: int) -> tuple[Duty, ...]:
-    """The duties of housekeeping that carry operations out, and forget those of long ago."""
+    """The duties of housekeeping that carry operations out, and forget what was long ago."""
 
     def forget(now_ms: int) -> None:
         close_old_connections()
         try:
             forget_operations(now_ms, kept_ms)
+            forget_sightings(now_ms)
         finally:
             close_old_connections()
 
     return (
-        Duty("forget operations", FORGET_EVERY_MS, forget),
+        Duty("forget rows", FORGET_EVERY_MS, forget),
         Duty("leave operations", READ_EVERY_MS, operations.leave, on_close=True),
         Duty("carry out operations", LOOK_EVERY_MS, operations.look),
     )

@@ -14,7 +14,7 @@ from django.test import Client
 
 from queues import wires
 from queues.selectors import control
-from queues.services import keyuse
+from queues.services import keyuse, sightings
 from queues.store import Sizes, Store, StoreSettings
 from queues.testing import OwnWiring, issue_secret
 from tests.support.clock import ManualClock
@@ -149,9 +149,10 @@ def wiring(
     own = OwnWiring(Store.open(tmp_path / "store", SMALL, clock=clock), clock)
     wires.plug_in(own)
     control.cache.forget()
-    monkeypatch.setattr(keyuse.uses, "_start", lambda _: None)
-    monkeypatch.setattr(keyuse.uses, "_noted", {})
-    monkeypatch.setattr(keyuse.uses, "_unwritten", {})
+    for noted in (keyuse.uses, sightings.sightings):
+        monkeypatch.setattr(noted, "_start", lambda _: None)
+        monkeypatch.setattr(noted, "_noted", {})
+        monkeypatch.setattr(noted, "_unwritten", {})
     yield own
     wires.plug_in(before)
     control.cache.forget()

@@ -8,6 +8,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.views.defaults import server_error
 
+from queues.models import Topic
+from queues.services import sightings
 from tests.support.visiting import Console
 
 PAGES = [
@@ -247,12 +249,63 @@ def test_the_overview_names_what_needs_attention(console):
     assert "Nothing needs attention" not in html
 
 
+def test_what_is_parked_for_a_topic_that_is_gone_leads_to_making_it(console):
+    console.api.send(topic="former", delay="1s")
+    Topic.objects.filter(name="former").delete()
+    store = console.api.wiring.store
+    store.raise_generation()
+    store.park("rmq_sys_wheel_timer", 0, 0, reason="The topic was deleted.")
+    html = console.text("/admin/parked/")
+    assert "The topic was deleted." in html
+    assert "/admin/new-topic/?name=former" in html
+    assert 'value="former"' in console.text("/admin/new-topic/?name=former")
+
+
 def test_a_group_says_why_nothing_arrives(console):
     console.api.send()
     console.api.group()
-    assert "no consumer seems to be receiving" in console.text("/admin/groups/billing/")
+    assert "no consumer asked for any within the day" in console.text("/admin/groups/billing/")
     console.api.post("groups/billing/pause", {})
     assert "The group is paused" in console.text("/admin/groups/billing/")
+
+
+def test_a_group_shows_who_asks_for_messages_with_which_key(console):
+    console.api.group()
+    assert "No consumer was seen" in console.text("/admin/groups/billing/")
+    assert console.api.receive(consumer_id="worker-7") == []
+    sightings.sightings.write()
+    html = console.text("/admin/groups/billing/")
+    assert "worker-7" in html
+    assert "key:test" in html
+    assert "consuming" in console.text("/admin/groups/")
+    console.api.send()
+    assert "no consumer asked" not in console.text("/admin/groups/billing/")
+    console.api.wiring.clock.advance(120_000)
+    assert "no consumer asked for any since 2026-09-21T14:13:20" in console.text(
+        "/admin/groups/billing/"
+    )
+    assert "not consuming" in console.text("/admin/groups/")
+
+
+def test_a_group_shows_its_retries_by_attempt_and_how_it_tries(console):
+    console.api.send()
+    console.api.group(retry_policy={"type": "custom", "delays": ["1m", "1h"]})
+    for advance_ms in (0, 60_000):
+        console.api.wiring.clock.advance(advance_ms)
+        console.api.hand_over_what_is_due()
+        (got,) = console.api.receive()
+        console.api.post("groups/billing/retry", {"receipts": [got["receipt"]]})
+    html = console.text("/admin/groups/billing/")
+    assert "1 for attempt 3" in html
+    assert "after 1m, 1h" in html
+    assert "/admin/groups/billing/retries/" in console.text("/admin/groups/")
+
+
+def test_an_ordered_group_says_that_keys_may_be_blocked(console):
+    console.api.send(sharding_key="a")
+    console.api.group(ordered=True)
+    console.api.receive()
+    assert "It is ordered" in console.text("/admin/groups/billing/")
 
 
 def test_a_group_shows_who_holds_what(console):

@@ -107,6 +107,28 @@ def test_a_group_is_made_changed_paused_resumed_and_deleted(console):
                                "group.resume"]  # fmt: skip
 
 
+def test_a_group_is_told_how_to_try_again(console):
+    group = {"name": "billing", "subscriptions": "orders", "max_retries": 3, "mode": "clustering",
+             "start_from": "latest"}  # fmt: skip
+    custom = {"policy": "custom", "delays": "10s 1m", "retry_queues": 4}
+    console.post("/admin/new-group/", **group, **custom)
+    made = console.api.get("groups/billing").json
+    assert made["retry_policy"] == {"type": "custom", "delays": ["10s", "1m"]}
+    assert made["retry_queues"] == 4
+    page = "/admin/groups/billing/change/"
+    assert 'value="10s 1m"' in console.text(page)
+    console.post(page, **group, policy="exponential", first="2s", factor="1.5", longest="1h")
+    changed = console.api.get("groups/billing").json
+    assert changed["retry_policy"] == {
+        "type": "exponential", "initial": "2s", "factor": 1.5, "max": "1h",
+    }  # fmt: skip
+    assert changed["retry_queues"] == 4
+    assert "then 1.5 times as long" in console.text("/admin/groups/billing/")
+    refused = console.post(page, **group, policy="custom", delays="soon")
+    assert "Write a duration" in refused.content.decode()
+    assert console.api.get("groups/billing").json["retry_policy"]["type"] == "exponential"
+
+
 def test_a_new_key_is_shown_once_and_works(console):
     answer = console.post("/admin/keys/new/", name="shop", scopes=["send"],
                           topic_patterns="eu-* shared", group_patterns="*")  # fmt: skip

@@ -85,3 +85,13 @@ def test_dead_letters_are_discarded_one_and_all(console, dead):
     assert console.get(f"{PAGE}/{dead[0]}/").status_code == 404
     console.post(f"{PAGE}/purge/")
     assert "gave nothing up" in console.text(f"{PAGE}/")
+
+
+@pytest.mark.usefixtures("dead")
+def test_groups_with_dead_letters_tell_how_many_were_driven_again(console):
+    assert "2 dead letters" in console.text("/admin/dead-letters/")
+    console.post(f"{PAGE}/redrive/?reason=card+refused")
+    html = console.text("/admin/dead-letters/")
+    assert "1 dead letter<" in html
+    assert 'data-label="Driven again">1<' in html
+    assert "Newest death" in html

@@ -379,6 +379,6 @@ def test_forgetting_is_bounded_and_a_duty_of_housekeeping(
     house.run()
     clock.advance(31 * DAY_MS)
     duties = {duty.name: duty for duty in operation_duties(house.operations, kept_ms=30 * DAY_MS)}
-    duties["forget operations"].do(clock.now_ms())
+    duties["forget rows"].do(clock.now_ms())
     assert Operation.objects.count() == 1
     assert counting.undone == []

@@ -23,7 +23,6 @@ from queues.api.tokens import make_token, read_token
 from queues.moments import format_moment
 from queues.problems import Problem
 from queues.selectors import deadletters as selectors
-from queues.selectors.backlog import count_dead
 from queues.selectors.control import cache, get_group
 from queues.selectors.deadletters import LetterFilter
 from queues.services import deadletters
@@ -45,14 +44,27 @@ EDITED_FROM = "edited-from"
 def dead_page(request: HttpRequest) -> Context:
     """The groups that gave something up."""
     del request
-    rows = [(name, count_dead(name)) for name in sorted(cache.current().groups)]
-    dead = [(name, count) for name, count in rows if count]
+    dead = [row for name in sorted(cache.current().groups) if (row := _dead_row(name))["kept"]]
     return {
         "title": "Dead letters",
         "lead": "What failed too often, or a consumer gave up, is kept by its group with every "
         "reason. Mend the cause, then drive it again.",
-        "rows": sorted(dead, key=lambda row: -row[1])[:_GROUPS_SHOWN],
-        "count": sum(count for _, count in dead),
+        "rows": sorted(dead, key=lambda row: (-row["waiting"], -row["kept"]))[:_GROUPS_SHOWN],
+        "count": sum(row["waiting"] for row in dead),
+    }
+
+
+def _dead_row(name: str) -> dict[str, Any]:
+    """A group's dead letters in figures."""
+    letters = wires.wiring().get_store().chains.lookup.letters(name)
+    kept, redriven = len(letters.units), int(letters.redriven.sum())
+    return {
+        "name": name,
+        "kept": kept,
+        "waiting": kept - redriven,
+        "redriven": redriven,
+        "newest_ms": int(letters.died_ms.max()) if kept else None,
+        "oldest_ms": int(letters.died_ms.min()) if kept else None,
     }
 
 

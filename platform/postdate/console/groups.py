@@ -1,28 +1,36 @@
 """The pages of groups: how far each is, who consumes, and why nothing arrives."""
 
+from collections import Counter
 from dataclasses import dataclass
 
-from django import forms
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 
 from postdate.console.actions import Begun, act, confirm, follow
+from postdate.console.groupform import GroupForm, told, told_policy
 from postdate.console.pages import Context, acting, page, posted
-from queues.limits import RETRIES_MAX
+from queues import wires
+from queues.moments import format_moment
 from queues.selectors.backlog import count_dead, count_retrying, lag_of
+from queues.selectors.consumers import last_seen_ms, list_consumers
 from queues.selectors.control import GroupView, cache, get_group
+from queues.selectors.dueload import waiting_by_topic
 from queues.selectors.leases import list_leases
 from queues.services import groups
-from queues.services.groups import GroupPlan
-from queues.store.consuming import QueueLag, Subscription
-from queues.store.leases import Lease
-from queues.store.record import Record
+from queues.services.retries import list_retries
+from queues.store.consuming import QueueLag
+from queues.store.names import RETRY_PREFIX
 
 _LOOK = "queues.view_group"
 _OPERATE = "queues.operate_group"
 _PAGE = 50
 _LEASES_SHOWN = 50
+_CONSUMERS_SHOWN = 100
+#: Retries that are read to tell their attempts.
+_RETRIES_READ = 500
+#: Who asked for messages within this time consumes: a poll takes 20 s, a note of it as long.
+_SEEN_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,52 +42,11 @@ class GroupRow:
     leased: int
     oldest_ready_ms: int | None
     exact: bool
-
-
-class GroupForm(forms.Form):
-    """A group as a person declares it."""
-
-    name = forms.CharField()
-    subscriptions = forms.CharField(
-        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
-        help_text="One topic a line; after a colon the tags that it takes: orders: paid || due",
-    )
-    max_retries = forms.IntegerField(
-        min_value=0, max_value=RETRIES_MAX, initial=16, help_text="Then it is a dead letter."
-    )
-    mode = forms.ChoiceField(
-        choices=[
-            ("clustering", "one consumer each"),
-            ("broadcasting", "every consumer each"),
-        ],
-        label="A message goes to",
-    )
-    ordered = forms.BooleanField(
-        required=False,
-        label="In order: one message of a sharding key at a time",
-    )
-    start_from = forms.ChoiceField(
-        choices=[("latest", "what comes from now on"), ("earliest", "what is there already, too")],
-        label="Begins with",
-    )
-
-    def plan(self, before: GroupView | None = None) -> GroupPlan:
-        """What the service takes; what the form does not show stays as it was."""
-        fields = self.cleaned_data
-        lines = [line for line in fields["subscriptions"].splitlines() if line.strip()]
-        pairs = [line.partition(":") for line in lines]
-        return GroupPlan(
-            subscriptions=[
-                Subscription(topic=topic.strip(), tags=tags.strip() or "*")
-                for topic, _, tags in pairs
-            ],
-            mode=fields["mode"],
-            ordered=fields["ordered"],
-            max_retries=fields["max_retries"],
-            retry_queues=before.retry_queues if before else 1,
-            retry_policy=dict(before.retry_policy) if before else {"type": "levels"},
-            start_from=fields["start_from"],
-        )
+    #: Retries that wait, and dead letters.
+    retrying: int
+    dead: int
+    #: A consumer asked for messages within the minute, or holds one.
+    consuming: bool
 
 
 @page("console/groups.html", permission=_LOOK)
@@ -90,9 +57,14 @@ def groups_page(request: HttpRequest) -> Context:
     names = sorted(name for name in found if wanted.lower() in name.lower())
     after = request.GET.get("after", "")
     rest = [name for name in names if name > after]
+    shown = rest[:_PAGE]
+    seen, waiting = last_seen_ms(shown), waiting_by_topic()
     return {
         "title": "Groups",
-        "rows": [_row(found[name]) for name in rest[:_PAGE]],
+        "rows": [
+            _row(found[name], seen.get(name, 0), waiting.get(RETRY_PREFIX + name, 0))
+            for name in shown
+        ],
         "count": len(names),
         "query": wanted,
         "after": rest[_PAGE - 1] if len(rest) > _PAGE else "",
@@ -100,15 +72,20 @@ def groups_page(request: HttpRequest) -> Context:
     }
 
 
-def _row(group: GroupView) -> GroupRow:
+def _row(group: GroupView, seen_ms: int, retrying: int) -> GroupRow:
     lags = lag_of(group)
+    now_ms = wires.wiring().get_clock().now_ms()
+    leased = sum(lag.leased for lag in lags)
     oldest = [lag.oldest_ready_ms for lag in lags if lag.oldest_ready_ms is not None]
     return GroupRow(
         group,
         ready=sum(lag.ready for lag in lags),
-        leased=sum(lag.leased for lag in lags),
+        leased=leased,
         oldest_ready_ms=min(oldest, default=None),
         exact=all(lag.ready_exact for lag in lags),
+        retrying=retrying,
+        dead=count_dead(group.name),
+        consuming=bool(leased) or now_ms - seen_ms < _SEEN_MS,
     )
 
 
@@ -119,38 +96,62 @@ def group_page(request: HttpRequest, name: str) -> Context:
     group = get_group(name)
     lags = lag_of(group)
     held = list_leases(group, after=None, limit=_LEASES_SHOWN)
+    leases = [lease for lease, _ in held.leases]
+    consumers = list_consumers(name, leases, limit=_CONSUMERS_SHOWN)
+    seen_ms = max((one.seen_ms for one in consumers), default=0)
+    row = _row(group, seen_ms, count_retrying(name))
     return {
         "title": group.name,
         "trail": [("Groups", reverse("groups"))],
         "group": group,
-        "row": _row(group),
+        "row": row,
+        "policy": told_policy(group.retry_policy),
         "lags": lags,
         "held": held,
-        "consumers": _consumers(held.leases),
-        "retrying": count_retrying(name),
-        "dead": count_dead(name),
-        "why": why_nothing(group, lags, held.count),
+        "consumers": consumers,
+        "attempts": _by_attempt(group) if row.retrying else [],
+        "attempts_of": min(row.retrying, _RETRIES_READ),
+        "why": why_nothing(group, lags, row, seen_ms),
     }
 
 
-def _consumers(leases: list[tuple[Lease, Record | None]]) -> list[tuple[str, int, int]]:
-    """Who holds messages: name, how many, the newest lease's time."""
-    found: dict[str, tuple[int, int]] = {}
-    for lease, _ in leases:
-        name = lease.consumer_id or "unnamed"
-        count, newest = found.get(name, (0, 0))
-        found[name] = (count + 1, max(newest, lease.since_ms))
-    return [(name, count, newest) for name, (count, newest) in sorted(found.items())]
+def _by_attempt(group: GroupView) -> list[tuple[int, int]]:
+    """How many of the next retries are which attempt."""
+    views, _, _ = list_retries(group=group, after=None, limit=_RETRIES_READ)
+    return sorted(Counter(view.record.reconsume_times + 1 for view in views).items())
 
 
-def why_nothing(group: GroupView, lags: list[QueueLag], leased: int) -> list[tuple[str, str]]:
+def why_nothing(
+    group: GroupView, lags: list[QueueLag], row: GroupRow, seen_ms: int
+) -> list[tuple[str, str]]:
     """Why a consumer of the group may receive nothing now: tone and sentence, each."""
-    ready = sum(lag.ready for lag in lags)
     reasons: list[tuple[str, str]] = []
     if group.paused:
         reasons.append(("warn", "The group is paused: receives come back empty until it resumes."))
+    reasons += _why_by_topic(group)
+    full = [f"{lag.topic}/{lag.queue_id}" for lag in lags if lag.leased >= _LEASES_FULL]
+    if full:
+        text = f"So many messages are leased that nothing more is handed out: {', '.join(full)}."
+        reasons.append(("bad", text))
+    if group.ordered and (row.leased or row.retrying):
+        text = (
+            f"It is ordered: what has the sharding key of one of the {row.leased:,} messages that "
+            f"are held or of the {row.retrying:,} that are tried again comes after that is settled."
+        )
+        reasons.append(("info", text))
+    if row.ready and not row.consuming and not group.paused:
+        since = "within the day" if not seen_ms else f"since {format_moment(seen_ms)}"
+        text = f"{row.ready:,} messages are ready, and no consumer asked for any {since}."
+        reasons.append(("bad", text))
+    elif not row.ready and not group.paused:
+        reasons.append(("info", "Nothing is ready: it has received all that came so far."))
+    return reasons
+
+
+def _why_by_topic(group: GroupView) -> list[tuple[str, str]]:
     if not group.subscriptions:
-        reasons.append(("warn", "It subscribes to no topic."))
+        return [("warn", "It subscribes to no topic.")]
+    reasons = []
     for subscription in group.subscriptions:
         if subscription.topic not in cache.current().topics:
             text = f"There is no topic {subscription.topic} yet; nothing was ever sent to it."
@@ -158,17 +159,6 @@ def why_nothing(group: GroupView, lags: list[QueueLag], leased: int) -> list[tup
         elif subscription.tags.strip() != "*":
             text = f"Of {subscription.topic} it takes only the tags {subscription.tags}."
             reasons.append(("info", text))
-    full = [f"{lag.topic}/{lag.queue_id}" for lag in lags if lag.leased >= _LEASES_FULL]
-    if full:
-        text = f"So many messages are leased that nothing more is handed out: {', '.join(full)}."
-        reasons.append(("bad", text))
-    if ready and not leased and not group.paused:
-        text = (
-            f"{ready:,} messages are ready and nobody holds one: no consumer seems to be receiving."
-        )
-        reasons.append(("bad", text))
-    elif not ready and not group.paused:
-        reasons.append(("info", "Nothing is ready: it has received all that came so far."))
     return reasons
 
 
@@ -203,6 +193,7 @@ def group_add_page(request: HttpRequest) -> Context | HttpResponseBase:
         back=reverse("groups"),
         trail=[("Groups", reverse("groups"))],
         form=form,
+        columns=True,
     )
 
 
@@ -210,18 +201,7 @@ def group_add_page(request: HttpRequest) -> Context | HttpResponseBase:
 def group_change_page(request: HttpRequest, name: str) -> Context | HttpResponseBase:
     """Other subscriptions or retries."""
     group = get_group(name)
-    lines = "\n".join(
-        one.topic if one.tags == "*" else f"{one.topic}: {one.tags}" for one in group.subscriptions
-    )
-    initial = {
-        "name": name,
-        "subscriptions": lines,
-        "max_retries": group.max_retries,
-        "mode": group.mode,
-        "ordered": group.ordered,
-        "start_from": group.start_from,
-    }
-    form = GroupForm(posted(request), initial=initial)
+    form = GroupForm(posted(request), initial=told(group))
     form.fields["name"].disabled = True
     if request.method == "POST" and form.is_valid():
         plan = form.plan(group)
@@ -238,6 +218,7 @@ def group_change_page(request: HttpRequest, name: str) -> Context | HttpResponse
         back=reverse("group", args=[name]),
         trail=_trail(name),
         form=form,
+        columns=True,
     )
 
 
@@ -273,7 +254,7 @@ def group_pause_page(request: HttpRequest, name: str) -> Context | HttpResponseB
 @page("console/confirm.html", permission="queues.delete_group")
 def group_delete_page(request: HttpRequest, name: str) -> Context | HttpResponseBase:
     """Delete a group, with what its consumers hold."""
-    row = _row(get_group(name))
+    row = _row(get_group(name), 0, count_retrying(name))
     if request.method == "POST":
         begun: list[Begun | None] = []
         if act(
@@ -291,5 +272,10 @@ def group_delete_page(request: HttpRequest, name: str) -> Context | HttpResponse
         back=reverse("group", args=[name]),
         trail=_trail(name),
         danger=True,
-        facts=[("Ready", f"{row.ready:,}"), ("Held by consumers", f"{row.leased:,}")],
+        facts=[
+            ("Ready", f"{row.ready:,}"),
+            ("Held by consumers", f"{row.leased:,}"),
+            ("Waits to be tried again", f"{row.retrying:,}"),
+            ("Dead letters", f"{row.dead:,}"),
+        ],
     )

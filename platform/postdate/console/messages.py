@@ -90,6 +90,7 @@ def parked_page(request: HttpRequest) -> Context:
         "lead": "A message that can never be handed over is kept here with its reason instead of "
         "being dropped. Mend the cause, then release it.",
         "parked": parked[:_PARKED_SHOWN],
+        "topics": cache.current().topics,
         "more": len(parked) > _PARKED_SHOWN,
         "may_change": request.user.has_perm(_CHANGE),
     }

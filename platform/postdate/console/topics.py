@@ -104,7 +104,7 @@ def topic_page(request: HttpRequest, name: str) -> Context:
 @page("console/confirm.html", permission="queues.add_topic")
 def topic_add_page(request: HttpRequest) -> Context | HttpResponseBase:
     """A new topic."""
-    form = TopicForm(posted(request))
+    form = TopicForm(posted(request), initial={"name": request.GET.get("name", "")})
     if request.method == "POST" and form.is_valid():
         name = form.cleaned_data["name"]
         queues = form.cleaned_data["queues"]
