@@ -229,9 +229,11 @@ class Appender:
             count("sent_level", topics.count(SCHEDULE_TOPIC))
             count("sent_timed", topics.count(TIMER_TOPIC))
         elif counter == "handed_over":
-            lateness_ms = store_ms - column(entries.dues)
-            count("lateness_ms_sum", int(lateness_ms.sum()))
-            count("late_over_100ms", int(np.count_nonzero(lateness_ms > LATE_MS)))
+            lateness_ms = store_ms * len(entries.sizes) - int(sum(numbers(entries.dues)))
+            count("lateness_ms_sum", lateness_ms)
+            if store_ms - min(numbers(entries.dues)) > LATE_MS:
+                late = np.count_nonzero(store_ms - column(entries.dues) > LATE_MS)
+                count("late_over_100ms", int(late))
 
     def _commit(self, end: int, index_file: int) -> None:
         self._control.set(Word.INDEX_FILE, index_file)

@@ -47,6 +47,9 @@ class HandOvers:
 
     def units_at(self, queue: Queue, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.void]:
         """The ConsumeQueue units at any offsets of a queue, in the order given."""
+        if len(offsets) == 1:
+            found = self._consume_queues.read(queue.topic, queue.queue_id, int(offsets[0]), 1)
+            return found if len(found) else np.zeros(1, UNIT)
         units = np.zeros(len(offsets), UNIT)
         if not len(offsets):
             return units
@@ -120,9 +123,9 @@ class HandOvers:
         settled: list[int], failed: list[Failure],
     ) -> Iterator[Due]:  # fmt: skip
         """The records at the offsets that can be delivered; what cannot is told in the lists."""
-        dues = self._table_of(queue).due_many(offsets).tolist()
-        for offset, place, due_ms, raw in zip(
-            offsets.tolist(), units["log_offset"].tolist(), dues, self._load(units), strict=True
+        due_of = self._table_of(queue).due
+        for offset, place, raw in zip(
+            offsets.tolist(), units["log_offset"].tolist(), self._load(units), strict=True
         ):
             if raw is None or not is_whole(raw):
                 self._tell(queue, offset, place, None, settled, failed)
@@ -132,13 +135,13 @@ class HandOvers:
             if isinstance(real, str):
                 self._tell(queue, offset, place, real, settled, failed)
             else:
-                yield Due(raw, place, own_end, real, due_ms, offset)
+                yield Due(raw, place, own_end, real, due_of(offset)[0], offset)
 
     def _load(self, units: npt.NDArray[np.void]) -> list[bytes | None]:
         """The records of the units, read in physical order; None for what is gone."""
         raws: list[bytes | None] = [None] * len(units)
         places, sizes = units["log_offset"].tolist(), units["size"].tolist()
-        for number in np.argsort(units["log_offset"], kind="stable").tolist():
+        for number in sorted(range(len(places)), key=places.__getitem__):
             raws[number] = self._read(places[number], sizes[number])
         return raws
 
@@ -166,7 +169,7 @@ class HandOvers:
 
 def _cuts(sizes: npt.NDArray[np.int32]) -> list[int]:
     """Where to cut records of these sizes, so that one hold takes each part."""
-    if int(sizes.sum()) <= HOLD_BYTES_MAX:
+    if len(sizes) == 1 or int(sizes.sum()) <= HOLD_BYTES_MAX:
         return [len(sizes)]
     cuts: list[int] = []
     total = 0
@@ -180,6 +183,8 @@ def _cuts(sizes: npt.NDArray[np.int32]) -> list[int]:
 
 def _once_each(offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """The offsets without repetitions, in their order: one hold decides each unit once."""
+    if len(offsets) == 1:
+        return offsets
     ordered = np.sort(offsets)
     if (ordered[1:] != ordered[:-1]).all():
         return offsets

@@ -9,7 +9,7 @@ import zlib
 
 import numpy as np
 
-from queues.store.batch import CRC_BYTES, DUE_AT, Entries, Sealed, column
+from queues.store.batch import CRC_BYTES, DUE_AT, Entries, Sealed, column, numbers
 from queues.store.digits import digits_of
 from queues.store.limits import VECTOR_RECORDS_MIN
 
@@ -22,7 +22,7 @@ _TEN, _THIRTEEN = np.arange(10), np.arange(13)
 def patch(sealed: Sealed) -> None:
     """Complete the records with what the lock decided; every due time is then known."""
     entries = sealed.entries
-    if np.any(entries.delays):
+    if any(numbers(entries.delays)):
         delays = column(entries.delays)
         dues = np.where(delays > 0, column(entries.store_ms) + delays, column(entries.dues))
         entries.dues = dues if isinstance(entries.dues, np.ndarray) else dues.tolist()
