@@ -21,6 +21,9 @@ SETTINGS: Final = {
     # What is shuffled was summed up before: planning it anew after each stage costs more than it.
     "spark.sql.adaptive.enabled": "false",
 }
+JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+#: A process lives too short for the second compiler; what is heavy is done in Python workers.
+_SHORT: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 #: What a session has that runs in this process's machine alone.
 LOCAL_SETTINGS: Final = {
     "spark.master": "local[2]",
@@ -28,8 +31,7 @@ LOCAL_SETTINGS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
     "spark.sql.python.filterPushdown.enabled": "false",
-    # A run is over before the second compiler would pay; the folding is done in Python workers.
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    JAVA_OPTIONS: _SHORT,
 }
 
 
@@ -44,6 +46,8 @@ def open_session(name: str, local: Mapping[str, str] | None = None) -> SparkSess
         settings |= LOCAL_SETTINGS | dict(local or {})
         # Workers run what runs this, and not the first `python3` on the path.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        # Before Spark's JVM, its launcher starts one that only puts a command line together.
+        os.environ.setdefault("SPARK_LAUNCHER_OPTS", _SHORT)
     builder = SparkSession.builder.appName(name)
     for key, value in settings.items():
         builder = builder.config(key, value)

@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 
 from analytics.buckets import bucket_of, upper_edge
 from analytics.jobs.assembling import assemble
+from analytics.jobs.classes import sharing
 from analytics.jobs.folding import Folder
 from analytics.jobs.leash import die_with, step_back
 from analytics.jobs.summing import sum_up
@@ -33,7 +34,7 @@ from analytics.log.extent import find_extent
 from analytics.log.facts import QUARTER_MS
 from analytics.partials.keeping import Keeper, home_of
 from analytics.partials.manifest import Manifest
-from analytics.session import application_of, open_session
+from analytics.session import JAVA_OPTIONS, LOCAL_SETTINGS, application_of, open_session
 from queues.store.disk import Disk
 
 BUSY = 75
@@ -116,7 +117,11 @@ def run(request: Request, steps: Steps) -> dict[str, Any]:
     steps.tell(1, "starting Spark")
     spark = open_session(
         "Postdate lateness",
-        {"spark.master": request.master, "spark.driver.memory": request.memory},
+        {
+            "spark.master": request.master,
+            "spark.driver.memory": request.memory,
+            JAVA_OPTIONS: f"{LOCAL_SETTINGS[JAVA_OPTIONS]} {sharing(request.reports / 'java')}",
+        },
     )
     try:
         return make(spark, request, steps)

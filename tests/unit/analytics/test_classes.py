@@ -1,0 +1,48 @@
+"""When the archive of Spark's classes is made, used, and left alone."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from analytics.jobs.classes import sharing
+
+
+@pytest.fixture(autouse=True)
+def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "jdk"
+    for name in ("bin/java", "lib/server/classes.jsa"):
+        (home / name).parent.mkdir(parents=True)
+        (home / name).touch()
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    return home
+
+
+def test_the_first_run_makes_the_archive_and_the_next_one_uses_it(tmp_path: Path) -> None:
+    place = tmp_path / "java"
+    archive = Path(sharing(place).partition("-XX:ArchiveClassesAtExit=")[2])
+    assert archive.parent == place
+    archive.write_bytes(b"\xf0\x0b\xab\xa8" + bytes(100))
+    assert sharing(place).endswith(f"-XX:SharedArchiveFile={archive}")
+
+
+def test_an_archive_without_its_header_is_made_again_once_nobody_writes_it(tmp_path: Path) -> None:
+    archive = Path(sharing(tmp_path).partition("-XX:ArchiveClassesAtExit=")[2])
+    archive.write_bytes(bytes(100))
+    assert sharing(tmp_path) == ""
+    os.utime(archive, (1, 1))
+    assert sharing(tmp_path).endswith(f"-XX:ArchiveClassesAtExit={archive}")
+    assert not archive.exists()
+
+
+def test_archives_of_another_java_are_removed(tmp_path: Path) -> None:
+    other = tmp_path / "classes-00000000.jsa"
+    other.touch()
+    sharing(tmp_path)
+    assert not other.exists()
+
+
+def test_a_java_without_an_archive_of_its_own_makes_none(tmp_path: Path, java: Path) -> None:
+    (java / "lib" / "server" / "classes.jsa").unlink()
+    assert sharing(tmp_path) == ""
+    assert sharing(tmp_path / "a place with spaces") == ""
