@@ -43,6 +43,16 @@ class Vitals:
         """Put the log on the device; returns the flushed end, raises `StoreFailed`."""
         return self._flusher.flush()
 
+    def flush_settled(self) -> int:
+        """The same, with all that any settled word tells of by now.
+
+        A word is set before its record is committed, so whoever made something durable of what the
+        words say first waits for the write that is under way.
+        """
+        with self._appender.hold():
+            pass
+        return self._flusher.flush()
+
     def generation(self) -> int:
         """Raised by every control-plane commit: caches with an older one re-read."""
         return self._control.words[Word.GENERATION]

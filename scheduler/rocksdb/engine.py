@@ -285,7 +285,7 @@ class RocksEngine:
 
     def _save(self, noted: _Noted) -> None:
         """Flush the CommitLog first: what settled the messages before the read time."""
-        self._store.flush()
+        self._store.flush_settled()
         noted.timeline.save(noted.checkpoint)
 
 

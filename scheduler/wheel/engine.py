@@ -226,7 +226,7 @@ class WheelEngine:
 
     def _save(self, noted: _Noted) -> None:
         """Flush the CommitLog, sync TimerLog and wheel, replace the checkpoint, in this order."""
-        self._store.flush()
+        self._store.flush_settled()
         noted.state.log.sync(noted.log_end_number)
         noted.state.wheel.sync()
         save_checkpoint(self._disk, self._store.root, noted.checkpoint)

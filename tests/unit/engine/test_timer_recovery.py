@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from queues.store import Store
+from queues.store.control import Word
 from scheduler.engine.places import TIMELINE, WHEEL_CHECKPOINT, WHEEL_FILE, WHEEL_LOG
 from tests.support.faulty_disk import Died, Fate, FaultyDisk
 from tests.support.forgetful_disk import Machine
@@ -141,6 +143,49 @@ def test_what_waits_again_because_the_log_lost_its_cancel_is_not_passed_over(
     finish(again)
     assert first in again.handed
     again.close()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_checkpoint_waits_for_the_cancel_that_it_passed_over(engine: str, tmp_path: Path) -> None:
+    machine = Machine(tmp_path / "store")
+    world = WheelWorld(SIZES, root=machine.root, disk=machine.disk(), engine=engine)
+    world.settle()
+    first, _ = world.send([4_000, 5_000])
+    world.store.flush()
+    disk = machine.disk()
+    other = Store.open(machine.root, world.settings, clock=world.clock, disk=disk)
+    die_before_the_commit(other, first)
+    world.clock.advance(1_500)
+    world.settle()
+    bury(world.step)
+    cut_power(machine)
+    again = WheelWorld(
+        SIZES, root=machine.root, disk=machine.disk(), engine=engine, clock=world.clock
+    )
+    again.due_ms = world.due_ms
+    if again.store.find(first).state == "cancelled":
+        del again.due_ms[first]
+    finish(again)
+    again.close()
+
+
+def die_before_the_commit(store: Store, message_id: str) -> None:
+    """Cancel a message, and die when its settled word is set, the record not committed."""
+    disk = store.disk
+    assert isinstance(disk, FaultyDisk)
+    control = store._control
+    set_word = control.set
+
+    def set_or_die(word: int, value: int) -> None:
+        if word == Word.COMMITTED:
+            disk.fate.dead = True
+            raise Died
+        set_word(word, value)
+
+    control.set = set_or_die
+    with pytest.raises(Died):
+        store.cancel(message_id, by="test")
+    disk.bury()
 
 
 def cut_power(machine: Machine) -> None:
