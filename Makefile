@@ -35,7 +35,7 @@ browser: $(VENV)/.installed-dev ## Every page and action of the console in a rea
 screenshots: $(VENV)/.installed-dev ## A picture of every page, wide and narrow, light and dark, in var/screenshots
 	@$(BIN)/python -m tests.support.screenshots $(ARGS)
 
-simulate: $(VENV)/.installed-dev ## Play seeded worlds for 90 s against a model; SEED=n plays one again
+simulate: $(VENV)/.installed-dev ## Play 3,000 seeded worlds and some new ones against a model; SEED=n plays one again
 	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 lint: $(VENV)/.installed-dev $(VENV)/.installed-analytics ## Format, lint, types, import contracts, dependencies, migrations
@@ -46,7 +46,7 @@ lint: $(VENV)/.installed-dev $(VENV)/.installed-analytics ## Format, lint, types
 	$(BIN)/deptry .
 	$(BIN)/python manage.py makemigrations --check --dry-run
 
-check: lint test crash browser ## Everything that CI runs
+check: lint test simulate crash browser ## Everything that CI runs
 
 demo: $(VENV)/.installed ## 10,000 orders with payment deadlines, over the REST API of a platform of its own
 	@$(BIN)/python manage.py demo $(ARGS)
