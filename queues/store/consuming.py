@@ -87,7 +87,6 @@ class Consuming:
             with self._holding(ledger, place, start_offset):
                 pass
             ledger.sync()
-        self._ledgers.sync_names(place)
 
     def drop_group(self, group: str) -> None:
         """Forget the group: its receipts are void, and a group made anew inherits nothing.
@@ -361,6 +360,9 @@ class Consuming:
             end = self._store.queue_bounds(place.topic, place.queue_id).max_offset
             start_offset = min(saved, end)
         ledger.begin_at(start_offset, int.from_bytes(self._disk.random_bytes(7), "little"))
+        # At once, so that power loss never takes the ledger from under what it told of before.
+        ledger.sync()
+        self._ledgers.sync_names(place)
 
     @contextmanager
     def _holding(self, ledger: Ledger, place: Place, start_offset: int = 0) -> Iterator[Header]:

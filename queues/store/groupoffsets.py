@@ -8,6 +8,7 @@ Example: group ``billing`` has settled all before offset 12 in queue 0 of ``orde
 ``{"offsetTable": {"orders@billing": {"0": 12}}}``.
 """
 
+import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,21 @@ def saved_offsets(disk: Disk, root: Path) -> dict[Place, int]:
         for name, offsets in table.items()
         for queue, offset in offsets.items()
     }
+
+
+def distrust_groups(disk: Disk, root: Path) -> None:
+    """Let the groups stand no farther than they were saved to, after the machine lost its power.
+
+    Called before what the log tells of their retries is noted in the ledgers again.
+    """
+    ledgers = Ledgers(disk, root / "postdate" / "ledger")
+    try:
+        saved: dict[Place, int] = {}
+        with contextlib.suppress(ConfigCorrupt):
+            saved = saved_offsets(disk, root)
+        ledgers.distrust(saved)
+    finally:
+        ledgers.close()
 
 
 def cut_groups(disk: Disk, root: Path, end_of: Callable[[Place], int], log_end: int) -> None:

@@ -53,7 +53,6 @@ from queues.store.ledgerheader import (
 from queues.store.limits import LEDGER_KEPT_ENTRIES, LEDGER_SCAN_ENTRIES
 
 _ENTRY = struct.Struct("=qq")
-_PAUSE_S, _PAUSE_MAX_S = 0.0002, 0.005
 #: Entries that are looked at first when the floor moves.
 _STEP_ENTRIES = 256
 #: Entries that are given back to the file system at once at least, and the entries in a page.
@@ -78,7 +77,6 @@ class Ledger(EntryFile):
         self._disk = disk
         self._mend = mend
         self._threads = threading.Lock()
-        self._never = threading.Event()
         disk.make_dirs(path.parent)
         self._lock = disk.lock(path)
         super().__init__(disk.open(path, create=True))
@@ -96,7 +94,7 @@ class Ledger(EntryFile):
         if not self._threads.acquire(blocking=wait_s > 0, timeout=wait_s if wait_s > 0 else -1):
             return False
         try:
-            if not self._take_file_lock(wait_s):
+            if not self._lock.acquire_within(wait_s):
                 self._threads.release()
                 return False
         except BaseException:
@@ -109,21 +107,10 @@ class Ledger(EntryFile):
             raise
         return True
 
-    def _take_file_lock(self, wait_s: float) -> bool:
-        # The kernel's lock knows no time-out, and a holder that was stopped would keep everybody.
-        pause_s, waited_s = _PAUSE_S, 0.0
-        while not self._lock.try_acquire():
-            if waited_s >= wait_s:
-                return False
-            self._never.wait(pause_s)
-            waited_s += pause_s
-            pause_s = min(2 * pause_s, _PAUSE_MAX_S)
-        return True
-
     def release(self) -> None:
         """Let the next one in; a change that was not committed is left for it to count."""
         if self._changing:
-            self._changing = False
+            self._changing = self.counted = False
             self._raw = b""
         self._lock.release()
         self._threads.release()
@@ -224,6 +211,22 @@ class Ledger(EntryFile):
         self.header = None
         self._raw = b""
         self._file.truncate(ENTRIES_AT)
+
+    def distrust(self, saved: int | None) -> None:
+        """Believe the floor only as far as it was saved (under the lock, after a power loss).
+
+        The header's page may have reached the device without the entries' page: what the floor
+        passed since the last save may be settled nowhere. `saved`: None if it never was.
+        """
+        header = self.header
+        if header is None:
+            return
+        believed = header.start if saved is None else max(header.start, saved)
+        floor = max(header.punched, min(header.floor, believed))
+        if floor < header.floor:
+            self.begin_change()
+            header.floor = floor
+            self._count_anew(header)
 
     def cut(self, end: int, log_end: int) -> None:
         """Forget everything from `end` on (under the lock, while nobody has the store open).

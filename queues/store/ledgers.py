@@ -6,7 +6,7 @@ files' headers behind, which say so; whoever makes a group of that name begins a
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -120,16 +120,17 @@ class Ledgers:
         for path in list(self._path(place).parents)[:4]:
             self._disk.sync_directory(path)
 
+    def distrust(self, saved: Mapping[Place, int]) -> None:
+        """Believe floors as far as they were saved, while nobody has the store open."""
+        for place in self.places():
+            with self.use(place) as ledger, held(ledger, place):
+                ledger.distrust(saved.get(place))
+
     def cut(self, end_of: Callable[[Place], int], log_end: int) -> None:
         """Forget what lies beyond the ends of queues and log, while nobody has the store open."""
         for place in self.places():
-            with self.use(place) as ledger:
-                if not ledger.try_hold(LEDGER_WAIT_S):
-                    raise LedgerBusy(**place._asdict())
-                try:
-                    ledger.cut(end_of(place), log_end)
-                finally:
-                    ledger.release()
+            with self.use(place) as ledger, held(ledger, place):
+                ledger.cut(end_of(place), log_end)
 
     def close(self) -> None:
         """Give all descriptors back."""

@@ -23,7 +23,7 @@ from queues.store.commitlog import CommitLog
 from queues.store.control import Control, Note, Word, boot_word
 from queues.store.disk import UNFINISHED, Disk
 from queues.store.errors import RecordGone, StoreFailed
-from queues.store.groupoffsets import cut_groups
+from queues.store.groupoffsets import cut_groups, distrust_groups
 from queues.store.parts import Parts, PartsOf
 from queues.store.queuetable import ENTRY_BYTES, Queue
 from queues.store.rebuild import QUEUES_BEFORE, Damage, Rebuild, Walk, forget_derived
@@ -187,6 +187,7 @@ class Recovery:
         self._put_on_device(log, start, end)
         control.set(Word.COMMITTED, end)
         control.set(Word.FLUSHED, end)
+        distrust_groups(parts.disk, self._root)
         self._rebuild(parts, end)
         queues = self._parts_of().queues
         cut_groups(

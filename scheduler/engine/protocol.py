@@ -41,6 +41,10 @@ class TimerEngine(Protocol):
     def durable_ms(self) -> int | None:
         """When the last durable checkpoint was made; None before the first."""
 
+    @property
+    def stood_ms(self) -> int:
+        """Where the last holder's settled hand stood at its checkpoint, ms; 0 before the first."""
+
     def open(self) -> bool:
         """Take up what is durable; False when there is nothing, or nothing that can be used.
 

@@ -53,7 +53,7 @@ class TimerStep:
         self._store = store
         self.engine = engine
         self._is_open = False
-        self._rebuild = False
+        self._rebuild = self._is_first = False
         self._behind = 0
         self._refused_until_ms = 0
         self._is_full = False
@@ -68,6 +68,7 @@ class TimerStep:
         self._is_full = False
         self._express = Express()
         self._rebuild = not self.engine.open()
+        self._is_first = True
 
     def close(self) -> None:
         """Make what was done durable and let the files go."""
@@ -83,6 +84,8 @@ class TimerStep:
             raise StepNotOpened
         self._now_ms = now_ms
         try:
+            self._rebuild |= self._is_first and self._was_set_back(now_ms)
+            self._is_first = False
             if self._rebuild:
                 self.engine.begin_anew(now_ms)
                 self._rebuild = False
@@ -90,6 +93,16 @@ class TimerStep:
         except EngineBroken:
             self._rebuild = True
             return Advanced(0, more=True, next_due_ms=now_ms)
+
+    def _was_set_back(self, now_ms: int) -> bool:
+        """Whether the clock was set back since the last holder.
+
+        What came late for that one lies at its settled hand, ahead of the clock by now, and only
+        a rebuild finds it by its due time.
+        """
+        if self._rebuild:
+            return False
+        return self.engine.stood_ms - now_ms > self.engine.books.precision_ms
 
     def _turn(self, books: Books, now_ms: int) -> Advanced:
         engine = self.engine

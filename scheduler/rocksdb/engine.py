@@ -74,6 +74,8 @@ class RocksEngine:
         self._state: TimelineState | None = None
         self._timeline: Timeline | None = None
         self._failed = False
+        #: Where the last holder's settled hand stood at its checkpoint, ms.
+        self.stood_ms = 0
         self._cleaned_ms = self._clean_at_ms = 0
 
     @property
@@ -120,6 +122,7 @@ class RocksEngine:
             self._let_go()
             return False
         floor_ms = checkpoint.settled_ms if floor is None else floor.floor_ms
+        self.stood_ms = checkpoint.settled_ms
         self._state.begin_at(min(checkpoint.settled_ms, floor_ms))
         # Not behind the last batch: what it passed over as settled may wait again, for the log may
         # have lost what settled it.

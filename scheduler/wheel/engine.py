@@ -68,6 +68,8 @@ class WheelEngine:
         self._executor: ThreadPoolExecutor | None = None
         self._state: WheelState | None = None
         self._counter = 0
+        #: Where the last holder's settled hand stood at its checkpoint, ms.
+        self.stood_ms = 0
 
     @property
     def books(self) -> WheelState:
@@ -107,6 +109,7 @@ class WheelEngine:
             state.queue_offset, read_ms = recover(store, wheel, log, checkpoint)
         except EngineBroken:
             return False
+        self.stood_ms = checkpoint.read_ms
         state.settled_ms = state.read_ms = read_ms
         wheel.mark_unread_from(read_ms)
         return True

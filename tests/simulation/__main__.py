@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, help="play this one again, and show the fault")
     parser.add_argument("--first", type=int, default=0, help="the first seed of the range")
     parser.add_argument("--count", type=int, default=3_000, help="so many seeds")
-    parser.add_argument("--seconds", type=float, default=240, help="begin none of them after this")
+    parser.add_argument("--seconds", type=float, default=300, help="begin none of them after this")
     parser.add_argument("--new", type=float, default=20, help="seconds for new seeds behind them")
     parser.add_argument("--steps", type=int, help="turns a world lives; chosen by the seed if not")
     parser.add_argument("--engine", choices=ENGINES, help="chosen by the seed if not")

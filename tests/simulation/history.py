@@ -7,12 +7,14 @@ answer must have been true at some moment between question and answer: at a log 
 two ends of the log that readers could see then.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from queues.store.control import CONTROL_BYTES, Word
 from queues.store.names import JOURNAL_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from queues.store.record import Record, RecordState, check_record, decode_record
+from tests.simulation.groups import Groups
 
 #: A store time never goes back by this much or less: it stays at the last one instead.
 CLOCK_SLACK_MS = 100
@@ -57,15 +59,19 @@ class Told:
 class History:
     """The dictionary, and how far it was told."""
 
-    def __init__(self, root: Path, *, sync: bool) -> None:
+    def __init__(self, root: Path, *, sync: bool, segment_bytes: int) -> None:
         self._root = root
         self._end_word = Word.FLUSHED if sync else Word.COMMITTED
-        self._segment_bytes = 0
+        self._segment_bytes = segment_bytes
         self.position = 0
         self.messages: dict[str, Told] = {}
-        #: Log offset -> id, of every record that can hold a message.
-        self._holding: dict[int, str] = {}
+        #: Log offset -> what it holds, of every record that can hold a message or a retry.
+        self._holding: dict[int, Told] = {}
         self._records: dict[int, bytes] = {}
+        #: What the groups did with what is in the topics, and their chains of retries.
+        self.groups = Groups()
+        #: Where the change of each question is, by who asked, with its letter.
+        self.changes: dict[str, list[tuple[int, str]]] = {}
         self.counts: dict[str, int] = {}
 
     # -- following the log ----------------------------------------------------------------------
@@ -102,24 +108,50 @@ class History:
 
     def assert_unchanged(self) -> None:
         """Every record that could ever be seen and is still there is as it was."""
+        for offset, found in self._found():
+            assert found in (b"", self._records[offset]), f"the record at {offset} changed"
+
+    def lose(self, flushed: int) -> int:
+        """Forget what the machine lost of the log's end, which was not flushed; where it began."""
+        end = self.visible()
+        lost = [
+            offset
+            for offset, found in self._found()
+            if found != self._records[offset] and (found or offset >= end)
+        ]
+        lost += [offset for offset in self._records if offset >= end]
+        cut = min(lost, default=min(self.position, end))
+        assert cut >= min(flushed, self.position), f"what was flushed is lost from {cut} on"
+        self.position = min(self.position, cut)
+        self._records = {at: raw for at, raw in self._records.items() if at < cut}
+        self._holding = {at: told for at, told in self._holding.items() if at < cut}
+        for told in [*self.messages.values(), *self._holding.values()]:
+            told.moments = [moment for moment in told.moments if moment.log_offset < cut]
+        self.messages = {one: told for one, told in self.messages.items() if told.moments}
+        self.changes.clear()
+        self.groups.lose(cut)
+        return cut
+
+    def record_at(self, offset: int) -> bytes:
+        """A record as it was first seen."""
+        return self._records[offset]
+
+    def waiting(self) -> list[int]:
+        """When everything is due that waits: messages, and retries of the groups."""
+        told = {id(one): one for one in (*self.messages.values(), *self._holding.values())}
+        return [one.now.due_ms for one in told.values() if one.now.state == "scheduled"]
+
+    def _found(self) -> Iterator[tuple[int, bytes]]:
+        """What now lies where each record was seen; nothing where its segment is gone."""
         segments: dict[int, bytes] = {}
         for offset, raw in self._records.items():
             base = offset - offset % self._segment_bytes
             if base not in segments:
                 path = self._root / "commitlog" / f"{base:020d}"
                 segments[base] = path.read_bytes() if path.exists() else b""
-            data = segments[base]
-            found = data[offset - base : offset - base + len(raw)]
-            assert not data or found == raw, f"the record at {offset} changed"
-
-    def forget_records(self) -> None:
-        """Look at what changed once; what lies before is not kept."""
-        self._records.clear()
+            yield offset, segments[base][offset - base : offset - base + len(raw)]
 
     def _segment(self, offset: int) -> tuple[int, memoryview]:
-        if not self._segment_bytes:
-            first = next(path for path in (self._root / "commitlog").iterdir())
-            self._segment_bytes = first.stat().st_size
         base = offset - offset % self._segment_bytes
         data = (self._root / "commitlog" / f"{base:020d}").read_bytes()
         return base, memoryview(data)
@@ -132,14 +164,30 @@ class History:
         message_id = properties["UNIQ_KEY"]
         self.counts[letter] = self.counts.get(letter, 0) + 1
         by = properties.get("PD_BY")
+        if by is not None:
+            self.changes.setdefault(by, []).append((offset, letter))
+        if record.topic == JOURNAL_TOPIC and letter == "N":
+            return  # A trace of what was received or acknowledged.
         if letter == "N":
             self._first(record, offset, message_id)
-            return
-        told = self.messages.get(message_id)
-        assert told is not None, f"{offset} continues a message that was never sent"
-        before = told.now
+        elif letter == "A":
+            self.groups.link(record, offset, continued, latest_ms)
+            self._begin(record, offset, letter)
+        elif letter in "DX" or continued in self.groups.letters:
+            self.groups.link(record, offset, continued, latest_ms)
+        else:
+            told = self._holding.get(continued)
+            assert told is not None, f"{offset} continues a message that was never sent"
+            self._go_on(told, record, offset, latest_ms)
+        if record.topic not in (*_HOLDING, JOURNAL_TOPIC):
+            self.groups.note_ready(record, offset)
+
+    def _go_on(self, told: Told, record: Record, offset: int, latest_ms: int) -> None:
+        """One more thing that happened to a message, or to a retry."""
+        properties, before = record.properties, told.now
+        letter, continued = properties["PD_FROM"][0], int(properties["PD_FROM"][1:])
         assert continued == before.held_at, (
-            f"{letter} at {offset} continues {continued}, but {message_id} is held at {before}"
+            f"{letter} at {offset} continues {continued}, but it is held at {before}"
         )
         due_ms, version = int(properties["PD_DUE"]), int(properties["PD_VERSION"])
         state, held_at = self._state_after(letter, before, record, offset, latest_ms)
@@ -149,19 +197,25 @@ class History:
             assert version == before.version + 1, (offset, version, before)
         if letter in "HMRS":
             assert record.body == told.body, f"{letter} at {offset} has another body"
+        by = properties.get("PD_BY")
         told.moments.append(Moment(offset, state, due_ms, version, held_at, letter, by))
         if held_at == offset:
-            self._holding[offset] = message_id
+            self._holding[offset] = told
 
     def _first(self, record: Record, offset: int, message_id: str) -> None:
         assert message_id not in self.messages, f"{message_id} was sent twice, at {offset}"
+        self.messages[message_id] = self._begin(record, offset, "N")
+
+    def _begin(self, record: Record, offset: int, letter: str) -> Told:
+        """The first record of a message, or of a retry."""
         due_ms = int(record.properties["PD_DUE"])
         waits = record.topic in _HOLDING
         topic = record.properties["REAL_TOPIC"] if waits else record.topic
-        told = self.messages[message_id] = Told(topic, record.body)
+        told = self._holding[offset] = Told(topic, record.body)
         state = "scheduled" if waits else "ready"
-        moment = Moment(offset, state, due_ms, 1, offset, "N", record.properties.get("PD_BY"))
+        moment = Moment(offset, state, due_ms, 1, offset, letter, record.properties.get("PD_BY"))
         told.moments.append(moment)
+        return told
 
     def _state_after(
         self, letter: str, before: Moment, record: Record, offset: int, latest_ms: int

@@ -1,11 +1,16 @@
 """The judgement at the end of a world: every answer against the model, and the store against it."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from queues.store import MessageView, Store
+from queues.store.consuming import Consuming, QueueLag
 from queues.store.control import Word
 from queues.store.inspection.verify import verify_store
+from queues.store.record import decode_record
+from tests.simulation import consumers
+from tests.simulation.groups import GROUPS, Entry
 from tests.simulation.roles import QUEUES, TOPICS, Asked
 
 if TYPE_CHECKING:
@@ -24,10 +29,90 @@ _WROTE = {"cancelled": "C", "moved": "M", "restored": "S", "released": "S"}
 
 def judge(world: "World", store: Store) -> None:
     """Answers, views and queues must agree with the model."""
-    for asked in world.asked:
-        _judge_answer(world, asked)
+    judge_answers(world)
     _judge_views(world, store)
     _judge_queues(world, store)
+
+
+def judge_answers(world: "World") -> None:
+    """What clients were answered since the last judgement was true."""
+    for asked in world.asked:
+        _judge_answer(world, asked)
+    world.asked.clear()
+    _judge_changes_of_retries(world)
+
+
+def _judge_changes_of_retries(world: "World") -> None:
+    """What was said to be changed was changed once, and nothing else."""
+    for by, outcome in world.history.groups.changed.items():
+        # A hand-over keeps who moved it.
+        wrote = [letter for _, letter in world.history.changes.get(by, []) if letter in "CM"]
+        wanted = {"cancelled": ["C"], "moved": ["M"]}.get(outcome, [])
+        if outcome == "cancelled" and not wrote:
+            continue  # A move may be answered so, too: it was cancelled before.
+        assert wrote == wanted, (by, outcome, wrote)
+    world.history.groups.changed.clear()
+
+
+def drain(world: "World", store: Store, consuming: Consuming, run_out: Callable[[], None]) -> None:
+    """Let both groups take everything, and acknowledge it, until nothing comes any more."""
+    groups = world.history.groups
+    for _ in range(200):
+        consuming.expire(world.clock.now_ms())
+        store.flush()
+        leases = [
+            lease
+            for group in GROUPS
+            for lease in consumers.receive(world, consuming, group, 10_000, 1_000)
+        ]
+        for group in GROUPS:
+            mine = [lease for lease in leases if lease.entry.group == group]
+            consumers.acknowledge(world, consuming, mine)
+        run_out()
+        lags = [lag for group in GROUPS for lag in _lag(consuming, group)]
+        if not any(lag.ready or lag.leased for lag in lags) and not world.history.waiting():
+            break
+        world.clock.advance(700_000)
+        world.latest_ms = max(world.latest_ms, world.clock.now_ms())
+    else:
+        raise AssertionError("the groups never come to an end")
+    groups.judge()
+
+
+def judge_groups(world: "World", store: Store, consuming: Consuming) -> None:
+    """Each message came to its end in each group: acknowledged, dead, cancelled or removed."""
+    groups = world.history.groups
+    for lease in groups.leases:
+        offset = groups.places.get(lease.entry[1:])
+        assert offset is not None, f"{lease} of what is in no topic"
+        assert lease.record in (None, world.history.record_at(offset)), lease
+    first = world.word(Word.LOG_MIN)
+    for (topic, queue_id, offset), at in groups.places.items():
+        for group in GROUPS:
+            entry = Entry(group, topic, queue_id, offset)
+            over = entry in groups.tried or entry in groups.chained or at < first
+            assert over or not _wants(world, entry, at), f"{entry} at {at} is lost"
+    for group in GROUPS:
+        for lag in _lag(consuming, group):
+            assert (lag.ready, lag.leased) == (0, 0), lag
+        kept = {one.id for one in groups.letters.values()
+                if one.group == group and one.now in ("dead", "redriven")}  # fmt: skip
+        lookup = store.chains.lookup
+        found = [lookup.letter_at(group, unit) for unit in lookup.letters(group).units.tolist()]
+        assert sorted(kept) == sorted(one.id for one in found if one is not None)
+
+
+def _lag(consuming: Consuming, group: str) -> list[QueueLag]:
+    return consuming.lag(group, consumers.SOURCES[group])
+
+
+def _wants(world: "World", entry: Entry, offset: int) -> bool:
+    """Whether the group subscribes to what lies there."""
+    for source in consumers.SOURCES[entry.group]:
+        if source.topic == entry.topic:
+            tag = decode_record(world.history.record_at(offset), verify=False).tag
+            return source.tags == "*" or tag in source.tags.split(" || ")
+    return False
 
 
 def inspect(world: "World") -> None:

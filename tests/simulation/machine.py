@@ -119,6 +119,14 @@ class SimulatedLock(FileLock):
         self._take(exclusive=True)
         return True
 
+    def acquire_within(self, wait_s: float) -> bool:
+        """Nobody keeps a lock for long here: whoever waits at all gets it."""
+        if self.try_acquire():
+            return True
+        if wait_s:
+            self.acquire()
+        return bool(wait_s)
+
     def release(self) -> None:
         if not self.disk.fate.dead:
             self._holders().discard(self)
@@ -169,6 +177,18 @@ class _File(_ForgetfulFile):
     def pwrite(self, data: bytes | bytearray | memoryview, offset: int) -> None:
         self._need_blocks(offset, len(data))
         super().pwrite(data, offset)
+
+    def _torn_at(self, count: int, offset: int) -> int:
+        """A ledger relies on what kernels do: a page is written whole, or not at all."""
+        torn = super()._torn_at(count, offset)
+        if "ledger" not in self.path.parts:
+            return torn
+        return max(0, (offset + torn) // _PAGE * _PAGE - offset)
+
+    def truncate(self, size_bytes: int) -> None:
+        if self.fate.step():
+            raise Died
+        super().truncate(size_bytes)
 
     def allocate(self, offset: int, size_bytes: int) -> None:
         self._need_blocks(offset, size_bytes)

@@ -60,7 +60,7 @@ def client(world: "World", process: Process) -> None:
 
 
 def _ask(world: "World", what: str, ids: tuple[str, ...], question: Callable[[str], Any]) -> None:
-    by = f"op{len(world.asked)}"
+    by = f"op{world.history.groups.event()}"
     asked = Asked(what, by, ids, world.history.visible())
     world.asked.append(asked)
     try:
@@ -194,16 +194,23 @@ def housekeeper(world: "World", process: Process) -> None:
     """Flush, keep house, save what is saved each second."""
     store = world.open_store(process)
     offsets = DelayOffsets(store, store.disk, store.root / "config" / "delayOffset.json")
+    consuming = world.open_consuming(store)
+    store.keep_leased(consuming.leased_from)
     while not world.leaving(process):
-        duty = world.chance.choice(("flush", "house", "house", "offsets"))
+        duty = world.chance.choice(("flush", "house", "house", "offsets", "expire", "save"))
         try:
             if duty == "flush":
                 store.flush()
             elif duty == "house":
                 store.housekeep(world.clock.now_ms())
+            elif duty == "expire":
+                consuming.expire(world.clock.now_ms())
+            elif duty == "save":
+                world.save(consuming.save_offsets)
             else:
                 offsets.save()
         except (StoreError, OSError) as error:
             world.note(error)
         process.pause()
+    world.save(consuming.close)
     store.close()

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from queues.store import Sizes, Store, StoreSettings
+from queues.store.consuming import Consuming
 from queues.store.control import Word
 from queues.store.errors import StoreError
 from queues.store.levels import LevelTable
-from tests.simulation import judging, roles
+from tests.simulation import consumers, judging, roles
 from tests.simulation.history import History
 from tests.simulation.machine import SimulatedMachine
 from tests.simulation.turns import Process, Turns
@@ -30,6 +31,8 @@ _ROLES: dict[str, Callable[["World", Process], None]] = {
     "other client": roles.client,
     "scheduler": roles.scheduler,
     "housekeeper": roles.housekeeper,
+    "consumer": consumers.consumer,
+    "other consumer": consumers.consumer,
 }
 #: The timer engines, each for half of the seeds.
 ENGINES = ("wheel", "rocksdb")
@@ -53,7 +56,12 @@ class World:
         self.delay_ms_max = chance.choice((2, 5)) * (
             self.settings.sizes.timer_window_slots * self.settings.sizes.timer_precision_ms
         )
-        self.history = History(self.root, sync=self.sync)
+        self.history = History(
+            self.root, sync=self.sync, segment_bytes=self.settings.sizes.segment_bytes
+        )
+        #: How the group that tries again does so, and whether consuming leaves traces.
+        self.rule = consumers.rule_of(self)
+        self.traced = chance.random() < 0.3
         self.ids: list[str] = []
         self.asked: list[roles.Asked] = []
         #: What befell the world, and what its processes were refused, for the curious.
@@ -62,7 +70,10 @@ class World:
         self._timers: list[Any] = []
         #: Whether the control page can be believed: not from a power loss to the next opening.
         self._recovered = True
-        self._latest_ms = self.clock.now_ms()
+        #: The highest that the clock ever was.
+        self.latest_ms = self.clock.now_ms()
+        #: Where the log was flushed to when the power went, until that is compared.
+        self._lost_from: int | None = None
         self._mortality = chance.choice((0.0, 0.01, 0.05))
         self._faults = chance.choice((0.0, 0.01, 0.04))
 
@@ -101,6 +112,14 @@ class World:
         step = new_step(store, self.engine, store.disk)
         self._timers.append(step)
         return step
+
+    def open_consuming(self, store: Store) -> Consuming:
+        """The groups, for one process."""
+        return consumers.open_consuming(self, store)
+
+    def save(self, close_or_save: Callable[[], None]) -> None:
+        """Put on the device what was acknowledged."""
+        consumers.save(self, close_or_save)
 
     def leaving(self, process: Process) -> bool:
         """Whether a process was asked to end."""
@@ -167,7 +186,7 @@ class World:
         chance = self.chance
         step_ms = chance.choice((1, 40, 700, 3_000, 3_000, chance.choice((60_000, _HOUR_MS // 2))))
         self.clock.advance(chance.randrange(step_ms + 1))
-        self._latest_ms = max(self._latest_ms, self.clock.now_ms())
+        self.latest_ms = max(self.latest_ms, self.clock.now_ms())
 
     def _step_clock(self) -> None:
         self.tally["clock step"] += 1
@@ -179,7 +198,7 @@ class World:
             self.clock.step_back(min(step_ms, window_ms // 2))
         else:
             self.clock.step_forward(step_ms)
-            self._latest_ms = max(self._latest_ms, self.clock.now_ms())
+            self.latest_ms = max(self.latest_ms, self.clock.now_ms())
 
     def _fill(self) -> None:
         self.tally["disk full"] += 1
@@ -225,13 +244,16 @@ class World:
     def _lose_power(self) -> None:
         """Everybody dies, and the device keeps what was synced and some of the rest.
 
-        In async mode the last half second may be lost, as documented; then there is no model.
+        In async mode what came since the last flush may be lost, and nothing else.
         """
-        if not self.sync:
-            return
         self.tally["power lost"] += 1
         self._follow()
         self._kill_all()
+        self._follow()
+        if self._recovered:
+            judging.judge_answers(self)
+            self._lost_from = self.word(Word.FLUSHED)
+        self.history.groups.end_era(power_lost=True)
         self.machine.power_cut(random.Random(self.chance.random()))
         self._recovered = False
         self._bury()
@@ -245,6 +267,8 @@ class World:
         """The device answers again; who was refused is started anew."""
         self._follow()
         self._kill_all()
+        self._follow()
+        self.history.groups.end_era(power_lost=False)
         self.machine.syncs_fail = False
         self._recovered = False
         self._bury()
@@ -252,7 +276,10 @@ class World:
     def _follow(self) -> None:
         if not self._recovered:
             return
-        self.history.follow(self._latest_ms)
+        if self._lost_from is not None:
+            self.history.lose(self._lost_from)
+            self._lost_from = None
+        self.history.follow(self.latest_ms)
 
     # -- the end --------------------------------------------------------------------------------
 
@@ -262,15 +289,21 @@ class World:
         self.turns.bury()
         self.machine.full = self.machine.syncs_fail = False
         self._follow()
+        if self._recovered and self.word(Word.FAILED):
+            self.history.groups.end_era(power_lost=False)
         store = self.open_store(None)
         self._follow()
         steps = roles.loops_of(self, store)
         for step in steps:
             step.open()
+        consuming = self.open_consuming(store)
         self._run_out(store, steps)
+        judging.drain(self, store, consuming, lambda: self._run_out(store, steps))
         judging.judge(self, store)
+        judging.judge_groups(self, store, consuming)
         for step in steps:
             step.close()
+        consuming.close()
         store.close()
         judging.inspect(self)
 
@@ -279,8 +312,7 @@ class World:
         for _ in range(20_000):
             times = [self._rest(step) for step in steps]
             self._follow()
-            waiting = [told.now.due_ms for told in self.history.messages.values()
-                       if told.now.state == "scheduled"]  # fmt: skip
+            waiting = self.history.waiting()
             if not waiting:
                 return
             told_ms = min((time_ms for time_ms in times if time_ms is not None), default=None)
@@ -291,7 +323,7 @@ class World:
             # Mostly to the next due time, sometimes past it: nothing is to be passed over.
             late_ms = self.chance.choice((0, 0, 700, 5_000, 60_000))
             self.clock.advance_to(max(told_ms, now_ms + 1) + self.chance.randrange(late_ms + 1))
-            self._latest_ms = max(self._latest_ms, self.clock.now_ms())
+            self.latest_ms = max(self.latest_ms, self.clock.now_ms())
             if self.chance.random() < 0.05:
                 store.housekeep(self.clock.now_ms())
         raise AssertionError("the loops never come to an end")
@@ -305,8 +337,9 @@ class World:
         raise AssertionError(f"{type(step).__name__} never comes to rest")
 
     def word(self, word: Word) -> int:
-        """A word of the control page as it is."""
-        return memoryview((self.root / "postdate" / "control").read_bytes()).cast("q")[word]
+        """A word of the control page as it is; 0 where there is none."""
+        path = self.root / "postdate" / "control"
+        return memoryview(path.read_bytes()).cast("q")[word] if path.exists() else 0
 
 
 def play(seed: int, *, steps: int | None = None, engine: str | None = None) -> World:

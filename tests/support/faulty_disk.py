@@ -94,11 +94,15 @@ class FaultyFile(UnsyncedFile):
     def pwrite(self, data: bytes | bytearray | memoryview, offset: int) -> None:
         """Write all, or a part and die."""
         if self.fate.step():
-            part = data[: int(len(data) * self.fate.torn)]
+            part = data[: self._torn_at(len(data), offset)]
             if part:
                 super().pwrite(part, offset)
             raise Died
         super().pwrite(data, offset)
+
+    def _torn_at(self, count: int, offset: int) -> int:  # noqa: ARG002 (others tear at pages)
+        """How many of the bytes of the write that kills still arrive."""
+        return int(count * self.fate.torn)
 
     def allocate(self, offset: int, size_bytes: int) -> None:
         """Allocate, or die."""

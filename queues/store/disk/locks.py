@@ -15,6 +15,8 @@ from queues.store.errors import StoreClosing
 _OFD_SETLK = getattr(fcntl, "F_OFD_SETLK", 37)
 #: ``struct flock``: type, whence, start, length, pid.
 _FLOCK = struct.Struct("hhxxxxqqixxxx")
+#: How long a taker with a time-out looks away: at first, and at the most.
+_PAUSE_S, _PAUSE_MAX_S = 0.0002, 0.005
 
 
 class FileLock:
@@ -67,6 +69,20 @@ class FileLock:
         self._descriptor = self._open()
         self._mutex.release()
         return self.try_acquire()
+
+    def acquire_within(self, wait_s: float) -> bool:
+        """Take the lock; False when others keep it for so long."""
+        # The kernel's lock knows no time-out, and a holder that was stopped would keep everybody.
+        if self.try_acquire():
+            return True
+        pause_s, waited_s, never = _PAUSE_S, 0.0, threading.Event()
+        while waited_s < wait_s:
+            never.wait(pause_s)
+            if self.try_acquire():
+                return True
+            waited_s += pause_s
+            pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+        return False
 
     def release(self) -> None:
         """Let the next one in."""

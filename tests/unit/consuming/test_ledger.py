@@ -8,7 +8,7 @@ import pytest
 
 from queues.store.consuming import Consuming, Subscription
 from queues.store.disk import Disk
-from queues.store.errors import LedgerBusy, StoreVersionUnknown
+from queues.store.errors import DiskFull, LedgerBusy, StoreVersionUnknown
 from queues.store.ledger import Ledger
 from queues.store.ledgerentries import ENTRY_BYTES, State, lease_details, lease_word
 from queues.store.ledgerheader import ENTRIES_AT, HEADER_BYTES, decode_header
@@ -195,3 +195,21 @@ def test_words_of_offsets_far_apart_are_read_apart(tmp_path):
 def test_a_group_name_cannot_lead_out_of_the_directory(queues):
     with pytest.raises(AssertionError):
         started(queues).ensure_group("..", "orders", 0, 0)
+
+
+def test_a_ledger_for_which_there_was_no_room_is_not_taken_for_begun(tmp_path: Path) -> None:
+    ledger = Ledger(Disk(), tmp_path / "0")
+    assert ledger.try_hold()
+    write, ledger._file.pwrite = ledger._file.pwrite, full_disk
+    with pytest.raises(DiskFull):
+        ledger.begin_at(0, 1)
+    ledger._file.pwrite = write
+    ledger.release()
+    assert ledger.try_hold()
+    assert ledger.header is None
+    ledger.release()
+    ledger.close()
+
+
+def full_disk(_data: bytes, _offset: int) -> None:
+    raise DiskFull(path=Path("0"))

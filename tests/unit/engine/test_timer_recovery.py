@@ -146,6 +146,21 @@ def test_what_waits_again_because_the_log_lost_its_cancel_is_not_passed_over(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_what_came_late_before_a_kill_and_a_step_back_of_the_clock_is_on_time(engine: str) -> None:
+    with WheelWorld(SIZES, engine=engine) as world:
+        world.settle()
+        now_ms = world.clock.now_ms()
+        # The steps were told the time before the clock was set back; the store reads it after.
+        world.step.advance(now_ms + 20_000)
+        world.send([8_000])
+        world.step.advance(now_ms + 20_000)
+        world.step.advance(now_ms + 22_000)
+        world.replace_step()
+        world.run_until(now_ms + 8_000)
+        world.check()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_checkpoint_waits_for_the_cancel_that_it_passed_over(engine: str, tmp_path: Path) -> None:
     machine = Machine(tmp_path / "store")
     world = WheelWorld(SIZES, root=machine.root, disk=machine.disk(), engine=engine)
