@@ -62,7 +62,7 @@ def _play_many(options: argparse.Namespace, first: int, count: int, seconds: flo
     with ProcessPoolExecutor(options.jobs) as pool:
         running = [
             pool.submit(_chunk, start, min(start + _CHUNK, last), options.steps, options.engine)
-            for start, _ in zip(chunks, range(2 * options.jobs), strict=False)
+            for _, start in zip(range(2 * options.jobs), chunks, strict=False)
         ]
         while running:
             faults, befell, count = running.pop(0).result()
