@@ -228,6 +228,24 @@ def test_a_key_is_made_shown_once_and_revoked(visitor: Visitor) -> None:
     expect(page.locator(".notice.success")).to_contain_text("a shop is revoked")
 
 
+def test_a_schedule_is_made_changed_and_deleted_by_keyboard(visitor: Visitor) -> None:
+    page = visitor.open("/admin/reports/schedules/")
+    page.get_by_role("link", name="New schedule").press("Enter")
+    page.get_by_label("Name").fill("nightly")
+    page.get_by_label("each hour, over the hour before").press("Space")
+    page.get_by_label("Time zone").fill("Europe/Berlin")
+    page.get_by_label("Time zone").press("Enter")
+    row = page.get_by_role("row", name="nightly")
+    expect(row).to_contain_text("each hour, 5 min past")
+    row.get_by_role("link", name="Change nightly").press("Enter")
+    page.get_by_label("each day, over the day before").press("Space")
+    page.get_by_role("button", name="Change the schedule").press("Enter")
+    expect(page.get_by_role("row", name="nightly")).to_contain_text("each day at 00:05")
+    page.get_by_role("link", name="Delete nightly").press("Enter")
+    page.get_by_role("button", name="Delete the schedule").press("Enter")
+    expect(page.get_by_role("row", name="nightly")).to_have_count(0)
+
+
 def test_a_bar_of_the_forecast_leads_closer(visitor: Visitor) -> None:
     send(visitor, delay="30m")
     page = visitor.open("/admin/forecast/?span=1h")

@@ -17,7 +17,8 @@ PAGES = [
     "topics/orders/delete/", "groups/", "groups/billing/", "groups/archive/", "new-group/",
     "groups/billing/retries/", "groups/billing/reset/", "dead-letters/",
     "groups/tired/dead-letters/", "groups/tired/dead-letters/redrive/", "messages/bulk/",
-    "operations/", "reports/", "keys/", "keys/new/", "audit/", "system/",
+    "operations/", "reports/", "reports/schedules/", "reports/schedules/new/", "keys/", "keys/new/",
+    "keys/1/change/", "audit/", "system/", "groups/billing/change/", "auth/user/1/change/",
     "people/", "auth/user/", "password_change/",
 ]  # fmt: skip
 

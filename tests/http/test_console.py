@@ -261,6 +261,13 @@ def test_what_is_parked_for_a_topic_that_is_gone_leads_to_making_it(console):
     assert 'value="former"' in console.text("/admin/new-topic/?name=former")
 
 
+def test_the_overview_counts_everything_that_was_sent_as_sent(console):
+    a_little_of_everything(console.api)
+    html = console.text("/admin/")
+    assert '<dt>Sent in all</dt><dd class="num">3</dd>' in html
+    assert '<dt>of these to a level</dt><dd class="num">1</dd>' in html
+
+
 def test_a_group_says_why_nothing_arrives(console):
     console.api.send()
     console.api.group()
