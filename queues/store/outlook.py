@@ -225,7 +225,7 @@ class Outlook:
 
         The due times are written over by the next block's: fresh memory costs more than they do.
         """
-        scratch = np.empty(SCHEDULE_UNITS, np.int64)
+        scratch = np.empty((2, SCHEDULE_UNITS), np.int64)
         bounds, table = self._bounds_of(queue), self._table_of(queue)
         first = max(start, bounds.min_offset)
         end = bounds.max_offset if stop is None else min(stop, bounds.max_offset)
@@ -237,7 +237,7 @@ class Outlook:
             block = None if self._is_apart(place, wanted) else table.block(number)
             if block is not None:
                 rows = block[first - base : last - base]
-                found = self._look(rows, place, wanted, scratch[: len(rows)])
+                found = self._look(rows, place, wanted, scratch[:, : len(rows)])
                 if found is not None:
                     yield first, rows, *found
             first = last
@@ -250,12 +250,13 @@ class Outlook:
         return high < wanted.due_from_ms or low >= wanted.due_before_ms
 
     def _look(
-        self, rows: Int64s, place: tuple[int, int], wanted: Wanted, due_ms: Int64s
+        self, rows: Int64s, place: tuple[int, int], wanted: Wanted, scratch: Int64s
     ) -> tuple[Int64s, Bools | None] | None:
         """Due times of a block's units and which are wanted (None: all); None where none is.
 
-        They are written into `due_ms`.
+        They are written into the first row of `scratch`; the second is used on the way.
         """
+        due_ms, numbers = scratch
         words, whole = rows[:, 0], len(rows) == SCHEDULE_UNITS
         settled = int(np.count_nonzero(words))
         if whole and settled == len(rows):
@@ -279,7 +280,7 @@ class Outlook:
         if high >= wanted.due_before_ms:
             masks.append(due_ms < wanted.due_before_ms)
         if wanted.topics is not None:
-            numbers = seconds >> DUE_BITS
+            np.right_shift(seconds, DUE_BITS, out=numbers)
             if isinstance(wanted.topics, int):
                 masks.append(numbers == wanted.topics)
             else:
