@@ -72,14 +72,19 @@ def _told(run: ReportRun) -> dict[str, Any]:
     operation = get_operation(run.operation_id) if unfinished else None
     took = ""
     if run.started_at and run.finished_at:
-        took = f"{(run.finished_at - run.started_at).total_seconds():.0f} s"
+        took = f"{(run.finished_at - run.started_at).total_seconds():.0f}\N{NO-BREAK SPACE}s"
     return {
         "run": run,
-        "period": f"{format_moment(run.from_ms)[:16]}Z to {format_moment(run.to_ms)[:16]}Z",
+        "period": (_shown(run.from_ms), _shown(run.to_ms)),
         "asked": _minute(run.created_at),
         "took": took,
         "percent": None if operation is None else operation.done,
     }
+
+
+def _shown(at_ms: int) -> str:
+    """A moment as people read it, in one piece."""
+    return format_moment(at_ms)[:16].replace("T", "\N{NO-BREAK SPACE}")
 
 
 def _minute(at: datetime) -> str:
@@ -90,7 +95,7 @@ def report_page(request: HttpRequest, run_id: str) -> HttpResponse:
     """One report with its charts."""
     run = _run(run_id)
     charts = [(name, CHART_TITLES[name]) for name in chart_files(run)]
-    title = f"Lateness, {format_moment(run.from_ms)[:16]}Z to {format_moment(run.to_ms)[:16]}Z"
+    title = f"Lateness, {_shown(run.from_ms)} to {_shown(run.to_ms)} UTC"
     return _page(request, "analytics/report.html", title, charts=charts, **page_context(run))
 
 

@@ -41,6 +41,12 @@ def spoken(value_ms: int | None) -> str:
 
 
 @register.filter
+def minute(moment: str) -> str:
+    """A moment of the report as people read it: the minute is enough, periods have whole ones."""
+    return moment[:16].replace("T", "\N{NO-BREAK SPACE}")
+
+
+@register.filter
 def summary(report: dict[str, Any]) -> list[dict[str, str]]:
     """What a reader wants to know first, each beside the period before, and whether it is bad."""
     now, before = report["totals"], report["previous"]["totals"]
