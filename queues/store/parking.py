@@ -9,15 +9,18 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from queues.store.commitlog import CommitLog
 from queues.store.consumequeue import ConsumeQueues
 from queues.store.errors import RecordCorrupt, RecordGone
 from queues.store.names import JOURNAL_TOPIC
 from queues.store.queuetable import Queue, QueueTable
-from queues.store.scan import Parsed, Scanner, parse
+from queues.store.scan import Parsed, Scanner, letters_of, parse
 from queues.store.schedule import LOST, ScheduleTable
 
-_STEP_UNITS = 4096
+_STEP_UNITS = 65_536
 
 
 class ParkedList:
@@ -59,15 +62,19 @@ class ParkedList:
         while self._seen < self._queues.max(journal):
             count = min(_STEP_UNITS, self._queues.max(journal) - self._seen)
             units = self._consume_queues.read(JOURNAL_TOPIC, 0, self._seen, count)
-            for offset, size in zip(
-                units["log_offset"].tolist(), units["size"].tolist(), strict=True
-            ):
-                if offset + size > visible:
-                    return
-                self._note(offset, size)
-                self._seen += 1
-            if not len(units):
+            units = units[units["log_offset"] + units["size"] <= visible]
+            self._note_those(units["log_offset"].astype(np.int64), units["size"])
+            self._seen += len(units)
+            if len(units) < count:
                 return
+
+    def _note_those(self, offsets: npt.NDArray[np.int64], sizes: npt.NDArray[np.int32]) -> None:
+        """Parse the parkings, and what cancels one; most of the journal is neither."""
+        letters = letters_of(self._log, offsets)
+        wanted = np.flatnonzero((letters == ord("P")) | (letters == ord("C")))
+        for at in wanted.tolist():
+            if letters[at] == ord("P") or self._parked_from:
+                self._note(int(offsets[at]), int(sizes[at]))
 
     def _note(self, offset: int, size: int) -> None:
         try:
