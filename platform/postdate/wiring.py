@@ -175,7 +175,12 @@ _store = _Once(_open_store)
 _rules = _Once(_read_rules)
 _slots = _Once(lambda: SlotCounts(get_store(), _config().timer_max_delay_ms))
 _allowances = _Once(lambda: Allowances(Disk(), get_store().root / "postdate"))
-_watch = _Once(lambda: ReadyWatch(get_store(), get_store().bell, get_consuming(), get_clock()))
+_watch = _Once(
+    lambda: ReadyWatch(
+        get_store(), get_store().bell, get_consuming(), get_clock(),
+        get_store().loop_bell("given back"),
+    )
+)  # fmt: skip
 _offsets = _Once(
     lambda: DelayOffsets(get_store(), Disk(), _config().store_dir / "config" / "delayOffset.json")
 )
@@ -183,6 +188,7 @@ _offsets = _Once(
 
 def _open_consuming() -> Consuming:
     consuming = Consuming(get_store(), _receipt_key())
+    consuming.leases.bells = (get_store().loop_bell("given back"), get_store().bell)
     consuming.rule_of = find_rule
     consuming.ordered_of = is_ordered
     get_store().keep_leased(consuming.leased_from)

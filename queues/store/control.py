@@ -64,8 +64,8 @@ COUNTERS = (
 )  # fmt: skip
 _COUNTER_WORD = {name: _COUNTERS_AT + position for position, name in enumerate(COUNTERS)}
 
-#: The doorbells: one for every commit, one a loop.
-BELLS = {"log": 0, "levels": 1, "wheel": 2, "housekeeping": 3}
+#: The doorbells: one for every commit, one a loop, and one for leases that were given back.
+BELLS = {"log": 0, "levels": 1, "wheel": 2, "housekeeping": 3, "given back": 4}
 
 
 class Word(IntEnum):

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from queues.store.consumers import ConsumerNames
+from queues.store.doorbell import Bell
 from queues.store.ledger import Ledger
 from queues.store.ledgerentries import (
     State,
@@ -63,6 +64,8 @@ class LeaseKeeping:
 
     def __init__(self, ledgers: Ledgers, receipts: Receipts, consumers: ConsumerNames) -> None:
         self._ledgers, self._receipts, self._consumers = ledgers, receipts, consumers
+        #: Rung, one after the other, when messages were given back: long polls wait for them.
+        self.bells: Sequence[Bell] = ()
 
     def extend(
         self, group: str, receipts: Sequence[str], *, lease_ms: int, now_ms: int
@@ -114,6 +117,9 @@ class LeaseKeeping:
                     outcomes[position] = "released" if given else "expired"
                 if ledger is not None:
                     ledger.commit()
+        if "released" in outcomes:
+            for bell in self.bells:
+                bell.ring()
         return outcomes
 
     def held(self, group: str, now_ms: int) -> list[Lease]:

@@ -299,7 +299,7 @@ class Store(Vitals):
         self._control.set(_WAKE_WORDS[loop], at_ms)
 
     def loop_bell(self, loop: str) -> Bell:
-        """The doorbell of a loop: ``levels``, ``wheel`` or ``housekeeping``."""
+        """A doorbell by name, see `control.BELLS`: of a loop, or of leases that were given back."""
         return self._control.bell(loop)
 
     # -- reading --------------------------------------------------------------------------------

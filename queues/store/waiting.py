@@ -5,9 +5,10 @@ wakes as many of a group's waiters as messages came, never all for one: each of 
 queue. The waiters sleep, each on its group's condition, and cost nothing meanwhile. While nobody
 waits the watch sleeps too.
 
-A group is also looked at when a lease of its own runs out, and at least every two seconds for what
-rings no bell (a lease given back by another process). A wake is a hint: another process may have
-been faster, and the woken receive then waits again.
+Whoever gives leases back rings a bell of its own before the store's: then the groups' ledgers are
+looked at. A group is also looked at when a lease of its own runs out, and at least every two
+seconds for what rings no bell. A wake is a hint: another process may have been faster, and the
+woken receive then waits again.
 
 Example: 3 messages come while 5 receives of group ``billing`` wait and 9 of ``mail``, both of which
 subscribe to their topic: 3 of the 5 and 3 of the 9 are woken.
@@ -29,8 +30,8 @@ _TICK_MS = 40
 _REST_S = 0.001
 #: A group is looked at once in so many ticks, bell or not: two seconds.
 _TICKS_A_ROUND = 50
-#: Ordered groups that are looked at in each tick.
-_ORDERED_A_TICK = 100
+#: Groups that are looked at together: ordered ones in each tick, and all when leases came back.
+_GROUPS_AT_ONCE = 100
 
 
 @dataclass(slots=True)
@@ -65,7 +66,11 @@ class _State:
 class ReadyWatch:
     """Wakes receives of this process; safe for threads, unusable after a fork."""
 
-    def __init__(self, reader: QueueReader, bell: Bell, consuming: Consuming, clock: Clock) -> None:
+    def __init__(
+        self, reader: QueueReader, bell: Bell, consuming: Consuming, clock: Clock,
+        given_back: Bell | None = None,
+    ) -> None:  # fmt: skip
+        self._given_back = given_back
         self._reader, self._bell, self._consuming, self._clock = reader, bell, consuming, clock
         self._mutex = threading.Lock()
         self._arrival = threading.Condition(self._mutex)
@@ -137,7 +142,11 @@ class ReadyWatch:
             state.waiting += 1
             self._learn(entry)
             if state.thread is None or not state.thread.is_alive():
-                state.thread = threading.Thread(target=self._run, name="ready-watch", daemon=True)
+                # Read before this waiter looks for itself: no ring falls between the two.
+                rung = self._bell.value(), self._count_given()
+                state.thread = threading.Thread(
+                    target=self._run, args=rung, name="ready-watch", daemon=True
+                )
                 state.thread.start()
             self._arrival.notify()
             return entry
@@ -172,8 +181,8 @@ class ReadyWatch:
 
     # ---- the watch
 
-    def _run(self) -> None:
-        seen, ticked_ms = self._bell.value(), 0
+    def _run(self, seen: int, given: int) -> None:
+        ticked_ms = 0
         while True:
             with self._mutex:
                 while not self._state.waiting and not self._state.closed:
@@ -184,6 +193,9 @@ class ReadyWatch:
             if rung != seen:
                 seen = rung
                 self._look_at_queues()
+                if (now_given := self._count_given()) != given:
+                    given = now_given
+                    self._look_at_all_groups()
                 self._stop.wait(_REST_S)
             if self._clock.monotonic_ms() - ticked_ms >= _TICK_MS:
                 ticked_ms = self._clock.monotonic_ms()
@@ -227,9 +239,20 @@ class ReadyWatch:
             self._round = list(groups)
         chosen = self._round[: 1 + len(groups) // _TICKS_A_ROUND]
         del self._round[: len(chosen)]
-        for name in {*chosen, *ordered[:_ORDERED_A_TICK]}:
+        for name in {*chosen, *ordered[:_GROUPS_AT_ONCE]}:
             if name in groups:
                 self._look_at_group(name, groups[name])
+
+    def _count_given(self) -> int:
+        return 0 if self._given_back is None else self._given_back.value()
+
+    def _look_at_all_groups(self) -> None:
+        """Leases of one of them were given back; with very many the round finds the others."""
+        with self._mutex:
+            groups = {name: entry.subscriptions for name, entry in self._state.groups.items()}
+        for name in list(groups)[:_GROUPS_AT_ONCE]:
+            if self._consuming.ready_hint(name, groups[name], self._clock.now_ms()):
+                self.wake(name)
 
     def _look_at_group(self, name: str, subscriptions: Sequence[Subscription]) -> None:
         outlook = self._consuming.outlook(name, subscriptions, self._clock.now_ms())

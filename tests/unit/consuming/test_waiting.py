@@ -12,6 +12,7 @@ from queues.store.doorbell import Bell
 from queues.store.waiting import ReadyWatch
 from tests.support.clock import ManualClock
 from tests.support.queuesinmemory import QueuesInMemory
+from tests.support.storeworld import open_store, outgoing
 
 LONG_S = 30.0
 ORDERS = [Subscription("orders")]
@@ -164,3 +165,35 @@ def test_no_more_wait_than_may(world: World, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("queues.store.waiting.WAITERS_MAX", 1)
     world.wait("g", 1)
     assert not world.watch.wait("h", ORDERS, LONG_S)
+
+
+def test_a_lease_that_another_process_gives_back_wakes_a_waiter_at_once(tmp_path: Path) -> None:
+    with (
+        open_store(tmp_path / "store", ManualClock()) as here,
+        open_store(tmp_path / "store", here.clock) as there,
+    ):
+        here.send([outgoing(here)])
+        there_consuming = Consuming(there, b"a secret of the tests")
+        there_consuming.leases.bells = (there.loop_bell("given back"), there.bell)
+        (delivery,) = there_consuming.receive(
+            "g", ORDERS, max_messages=1, lease_ms=60_000, now_ms=here.clock.now_ms()
+        ).deliveries
+        here_consuming = Consuming(here, b"a secret of the tests")
+        assert not here_consuming.receive(
+            "g", ORDERS, max_messages=1, lease_ms=60_000, now_ms=here.clock.now_ms()
+        ).deliveries
+        # The clock stands still, so the watch has no ticks: only a bell can wake it.
+        watch = ReadyWatch(
+            here, here.bell, here_consuming, here.clock, here.loop_bell("given back")
+        )
+        waiting = threading.Thread(target=watch.wait, args=("g", ORDERS, LONG_S))
+        waiting.start()
+        pause = threading.Event()
+        while not watch._state.waiting:
+            pause.wait(0.001)
+        assert there_consuming.leases.release("g", [delivery.receipt]) == ["released"]
+        waiting.join(LONG_S / 3)
+        assert not waiting.is_alive()
+        watch.close()
+        here_consuming.close()
+        there_consuming.close()
