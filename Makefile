@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PYTHONPATH := .:platform
 
-.PHONY: help up test fast spark check demo crash interop simulate browser screenshots bench lint lock
+.PHONY: help up test fast spark check demo crash interop simulate fuzz browser screenshots bench lint lock
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ screenshots: $(VENV)/.installed-dev ## A picture of every page, wide and narrow,
 
 simulate: $(VENV)/.installed-dev ## Play 3,000 seeded worlds and some new ones against a model; SEED=n plays one again
 	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+fuzz: $(VENV)/.installed-dev ## Requests made of the API's own description, right and wrong ones; FUZZ_CASES=300 a route
+	@FUZZ_CASES=$(or $(FUZZ_CASES),300) $(BIN)/python -m pytest tests/http/test_description.py $(ARGS)
 
 lint: $(VENV)/.installed-dev $(VENV)/.installed-analytics ## Format, lint, types, import contracts, dependencies, migrations
 	$(BIN)/ruff format --check .

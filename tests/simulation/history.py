@@ -120,7 +120,7 @@ class History:
             if found != self._records[offset] and (found or offset >= end)
         ]
         lost += [offset for offset in self._records if offset >= end]
-        cut = min(lost, default=min(self.position, end))
+        cut = min([*lost, end, self.position])
         assert cut >= min(flushed, self.position), f"what was flushed is lost from {cut} on"
         self.position = min(self.position, cut)
         self._records = {at: raw for at, raw in self._records.items() if at < cut}
