@@ -359,10 +359,14 @@ class Consuming:
         if saved is not None:
             end = self._store.queue_bounds(place.topic, place.queue_id).max_offset
             start_offset = min(saved, end)
-        ledger.begin_at(start_offset, int.from_bytes(self._disk.random_bytes(7), "little"))
         # At once, so that power loss never takes the ledger from under what it told of before.
-        ledger.sync()
         self._ledgers.sync_names(place)
+        ledger.begin_at(start_offset, int.from_bytes(self._disk.random_bytes(7), "little"))
+        try:
+            ledger.sync()
+        except OSError:
+            ledger.drop()  # The next one begins it anew.
+            raise
 
     @contextmanager
     def _holding(self, ledger: Ledger, place: Place, start_offset: int = 0) -> Iterator[Header]:
