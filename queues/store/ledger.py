@@ -187,6 +187,7 @@ class Ledger(EntryFile):
         self.header = replace(
             self.live(), epoch=epoch, standing=RESTARTING, start=offset, floor=offset,
             cursor=offset, leased=0, again=0, again_from=offset, next_expiry_ms=0, punched=offset,
+            min_offset=0,
         )  # fmt: skip
         self.commit()
         self._end_restart(self.header)

@@ -54,6 +54,14 @@ def test_a_group_begins_anew_at_an_offset_whatever_it_had_done(queues, consuming
     assert told(receive(consuming, now_ms=NOW + 5 * LEASE)) == []
 
 
+def test_a_group_that_begins_before_what_retention_left_begins_there(queues, consuming):
+    queues.fill("orders", 0, 3)
+    queues.retire("orders", 0, 1)
+    receive(consuming, 1)
+    consuming.resetting.reset("g", {("orders", 0): 0})
+    assert told(receive(consuming)) == [(0, 1, 1), (0, 2, 1)]
+
+
 def test_a_queue_that_the_group_never_saw_begins_there_too(queues, consuming):
     queues.fill("orders", 0, 5)
     consuming.resetting.reset("g", {("orders", 0): 3})
