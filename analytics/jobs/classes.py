@@ -27,6 +27,8 @@ def sharing(place: Path) -> str:
     if java is None or not (java.parents[1] / "lib" / "server" / "classes.jsa").exists():
         return ""
     spark = Path(pyspark.__file__).parent
+    if not spark.is_dir():
+        return ""  # It came in a zip with a JVM that runs already (`spark-submit`).
     what = f"{java} {java.stat().st_mtime_ns} {pyspark.__version__} {spark.stat().st_mtime_ns}"
     archive = place / f"classes-{zlib.crc32(what.encode()):08x}.jsa"
     if any(one in str(archive) for one in " \"'"):

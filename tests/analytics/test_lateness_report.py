@@ -166,7 +166,7 @@ def test_the_same_file_runs_under_spark_submit_on_a_local_cluster(
              "PYSPARK_DRIVER_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
         cwd=tmp_path, capture_output=True, text=True, timeout=600,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     made = json.loads((tmp_path / "report.json").read_text())
     assert made["totals"]["delivered"] == 10
     assert made["totals"]["lateness_ms"]["p50"] == 4

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from analytics.jobs.classes import sharing
@@ -46,3 +47,13 @@ def test_a_java_without_an_archive_of_its_own_makes_none(tmp_path: Path, java: P
     (java / "lib" / "server" / "classes.jsa").unlink()
     assert sharing(tmp_path) == ""
     assert sharing(tmp_path / "a place with spaces") == ""
+
+
+def test_a_spark_that_came_in_a_zip_has_a_jvm_already(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = tmp_path / "pyspark.zip"
+    packed.touch()
+    monkeypatch.setattr(pyspark, "__file__", str(packed / "pyspark" / "__init__.py"))
+    assert sharing(tmp_path / "java") == ""
+    assert not (tmp_path / "java").exists()
