@@ -158,7 +158,7 @@ class Ledger(EntryFile):
         if self._sequence % 2 and self._mend is not None:
             self._mend()  # Whoever died may have left a record that settles one of the entries.
         if self._sequence % 2 or not self.counted:
-            self._count_anew(self.header)
+            self.count_anew(self.header)
 
     def live(self) -> Header:
         """The header of a live ledger whose lock is held."""
@@ -179,7 +179,7 @@ class Ledger(EntryFile):
             self._file.truncate(ENTRIES_AT)
         self._sequence = found[1] if found else 0
         self.header = Header(epoch, LIVE, offset, offset, offset, again_from=offset, punched=offset)
-        self._count_anew(self.header)
+        self.count_anew(self.header)
         self.commit()
 
     def restart_at(self, offset: int, epoch: int) -> None:
@@ -213,55 +213,6 @@ class Ledger(EntryFile):
         self._raw = b""
         self._file.truncate(ENTRIES_AT)
 
-    def distrust(self, saved: int | None) -> None:
-        """Believe the floor only as far as it was saved (under the lock, after a power loss).
-
-        The header's page may have reached the device without the entries' page: what the floor
-        passed since the last save may be settled nowhere. `saved`: None if it never was.
-        """
-        header = self.header
-        if header is None:
-            return
-        believed = header.start if saved is None else max(header.start, saved)
-        floor = max(header.punched, min(header.floor, believed))
-        if floor < header.floor:
-            self.begin_change()
-            header.floor = floor
-            self._count_anew(header)
-
-    def cut(self, end: int, log_end: int) -> None:
-        """Forget everything from `end` on (under the lock, while nobody has the store open).
-
-        The log lost those messages with the machine's power, and others will get their offsets.
-        What went on by a record at or beyond the log's end is ready again.
-        """
-        self._cut_entries(end)
-        header = self.header
-        if header is None:
-            return
-        for first in range(header.punched, header.cursor, LEDGER_SCAN_ENTRIES):
-            entries = self.entries(first, min(LEDGER_SCAN_ENTRIES, header.cursor - first))
-            lost = np.flatnonzero(entries[:, 1] >= log_end)
-            if len(lost):
-                self.put(first + lost, with_state(entries[lost, 0], State.READY))
-                header.floor = min(header.floor, first + int(lost[0]))
-        if self._changing:
-            self._count_anew(header)
-
-    def _cut_entries(self, end: int) -> None:
-        header = self.header
-        if max(header.cursor if header else 0, self.written_end(0)) <= end:
-            return
-        if header is not None:
-            self.begin_change()
-        self._file.truncate(min(self._file.size(), entry_at(end)))
-        if header is None:
-            return
-        header.cursor, header.floor = min(header.cursor, end), min(header.floor, end)
-        header.start = min(header.start, header.floor)
-        header.punched = min(header.punched, header.floor)
-        self._count_anew(header)
-
     def commit(self) -> None:
         """Write the header, which ends the change."""
         header = self.live()
@@ -289,6 +240,10 @@ class Ledger(EntryFile):
         """Write one entry."""
         self.begin_change()
         self._file.pwrite(_ENTRY.pack(word, chain), entry_at(offset))
+
+    def take_off(self, end: int) -> None:
+        """Drop the entries from offset `end` on, of which nothing is then left in the file."""
+        self._file.truncate(min(self._file.size(), entry_at(end)))
 
     def begin_change(self) -> None:
         """Note that a change has begun, before anything else that belongs to it is written."""
@@ -335,7 +290,7 @@ class Ledger(EntryFile):
             header.raise_floor(header.floor + count)
             step = LEDGER_SCAN_ENTRIES
 
-    def _count_anew(self, header: Header) -> None:
+    def count_anew(self, header: Header) -> None:
         """Make header and entries agree again (after a stop, and once in each process)."""
         before = encode_header(header, 0)
         header.cursor = max(header.cursor, self.written_end(header.cursor))

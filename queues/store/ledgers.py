@@ -14,6 +14,7 @@ from typing import NamedTuple
 from queues.store.disk import Disk
 from queues.store.errors import LedgerBusy
 from queues.store.ledger import Ledger
+from queues.store.ledgerlosses import cut, distrust
 from queues.store.limits import LEDGER_WAIT_S, OPEN_LEDGERS_MAX
 
 
@@ -124,13 +125,13 @@ class Ledgers:
         """Believe floors as far as they were saved, while nobody has the store open."""
         for place in self.places():
             with self.use(place) as ledger, held(ledger, place):
-                ledger.distrust(saved.get(place))
+                distrust(ledger, saved.get(place))
 
     def cut(self, end_of: Callable[[Place], int], log_end: int) -> None:
         """Forget what lies beyond the ends of queues and log, while nobody has the store open."""
         for place in self.places():
             with self.use(place) as ledger, held(ledger, place):
-                ledger.cut(end_of(place), log_end)
+                cut(ledger, end_of(place), log_end)
 
     def close(self) -> None:
         """Give all descriptors back."""
