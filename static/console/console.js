@@ -113,18 +113,21 @@
       noteClock(answer.headers.get("X-Server-Ms"));
       failures = 0;
       if (!isOn() || document.hidden) return;
-      const fresh = document.createElement("div");
-      const whole = text.includes('id="live"') ? new DOMParser().parseFromString(text, "text/html") : null;
-      fresh.innerHTML = whole ? whole.getElementById("live").innerHTML : text;
-      settle(fresh);
-      window.Idiomorph.morph(live, fresh, {
-        morphStyle: "innerHTML",
-        ignoreActiveValue: true,
-        callbacks: {
-          // What the operator opened stays open.
-          beforeAttributeUpdated: (name, node) => !(name === "open" && node.tagName === "DETAILS"),
-        },
-      });
+      const answered = new DOMParser().parseFromString(text, "text/html");
+      for (const id of ["title", "live"]) {
+        const shown = document.getElementById(id);
+        const fresh = answered.getElementById(id);
+        if (!shown || !fresh) continue;
+        settle(fresh);
+        window.Idiomorph.morph(shown, fresh.childNodes, {
+          morphStyle: "innerHTML",
+          ignoreActiveValue: true,
+          callbacks: {
+            // What the operator opened stays open.
+            beforeAttributeUpdated: (name, node) => !(name === "open" && node.tagName === "DETAILS"),
+          },
+        });
+      }
       document.dispatchEvent(new CustomEvent("postdate:live"));
     } catch {
       failures += 1;

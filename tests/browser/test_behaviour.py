@@ -146,6 +146,17 @@ def test_a_message_is_sent_moved_and_cancelled(visitor: Visitor) -> None:
     expect(page.locator(".title .chip")).to_have_text("ready")
 
 
+def test_what_a_message_is_and_what_may_be_done_follow_without_a_reload(visitor: Visitor) -> None:
+    message_id = send(visitor, delay="1h")
+    page = visitor.open(f"/admin/messages/{message_id}/")
+    expect(page.locator(".title .chip")).to_have_text("scheduled")
+    with client_of(visitor.running) as client:
+        call(client, "DELETE", f"/messages/{message_id}")
+    expect(page.locator(".title .chip")).to_have_text("cancelled")
+    expect(page.get_by_role("link", name="Restore")).to_be_visible()
+    expect(page.get_by_role("link", name="Deliver now")).to_have_count(0)
+
+
 def test_a_search_finds_by_key_and_leads_to_the_message(visitor: Visitor) -> None:
     message_id = send(visitor, delay="5h", keys=["needle-1"])
     page = visitor.open("/admin/messages/")

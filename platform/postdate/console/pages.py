@@ -2,7 +2,7 @@
 
 A page is a function from a request to the context of its template. The decorator `page` makes a
 view of it: it asks for login and permission, and renders the whole page, or, for the script that
-follows the system (`X-Live: 1`), only its live block.
+follows the system (`X-Live: 1`), only its title and live block.
 """
 
 from collections.abc import Callable
@@ -65,12 +65,12 @@ def page(template: str, *, permission: str) -> Callable[[Page[Arguments]], View[
 def render_page(
     request: HttpRequest, template: str, context: Context, status: int = 200
 ) -> HttpResponse:
-    """The page, or its live block alone."""
+    """The page, or what of it follows the system."""
     live = request.headers.get("X-Live") == "1"
     now_ms = wires.wiring().get_clock().now_ms()
-    shell = "console/fragment.html" if live else "console/shell.html"
+    frame = "console/fragment.html" if live else ""
     response = render(
-        request, template, {"shell": shell, "now_ms": now_ms, **context}, status=status
+        request, template, {"frame": frame, "now_ms": now_ms, **context}, status=status
     )
     response["X-Server-Ms"] = str(now_ms)
     response["Vary"] = "X-Live, Cookie"
