@@ -79,7 +79,7 @@ def learn_slots(mapped: Mapped) -> int | None:
     if not candidates.size:
         return usual
     fitting = candidates[_is_head(mapped, candidates, last)].tolist()
-    return max(fitting, key=lambda slots: _fits(mapped, slots, last), default=usual)
+    return min(fitting, key=lambda slots: _amiss(mapped, slots, last), default=usual)
 
 
 def _is_head(mapped: Mapped, slot_counts: Int64s, last: int) -> npt.NDArray[np.bool_]:
@@ -95,28 +95,33 @@ def _is_head(mapped: Mapped, slot_counts: Int64s, last: int) -> npt.NDArray[np.b
     return fits
 
 
-def _fits(mapped: Mapped, slots: int, last: int) -> int:
-    """Return how many entries follow an older one of their slot, with this count of slots."""
-    entries = mapped.array(ENTRY, HEADER_BYTES + slots * SLOT_BYTES, last + 1)
-    previous = entries["previous"].astype(np.int64)[FIRST_COUNT:]
-    own = entries["key_hash"].astype(np.int64) % slots
-    older = (previous > 0) & (previous < np.arange(FIRST_COUNT, last + 1))
-    follows = own[np.where(older, previous, 0)] == own[FIRST_COUNT:]
-    return int(np.count_nonzero((older & follows) | (previous == 0)))
+def _amiss(mapped: Mapped, slots: int, last: int) -> int:
+    """Return how many slots and predecessors are not what this count of slots asks for."""
+    entries = mapped.array(ENTRY, HEADER_BYTES + slots * SLOT_BYTES, last + 1)[FIRST_COUNT:]
+    hashes = entries["key_hash"].astype(np.int64)
+    previous, heads = _chains(hashes, slots)
+    amiss = np.count_nonzero((entries["previous"] != previous) | (hashes < 0))
+    return int(amiss + np.count_nonzero(mapped.array(SLOT, HEADER_BYTES, slots) != heads))
+
+
+def _chains(hashes: Int64s, slot_count: int) -> tuple[Int64s, Int64s]:
+    """Return each entry's predecessor and each slot's head, as the hashes ask for."""
+    numbers = np.arange(FIRST_COUNT, FIRST_COUNT + len(hashes), dtype=np.int64)
+    slots = hashes % slot_count
+    order = np.argsort(slots, kind="stable")
+    previous = np.zeros(len(order), dtype=np.int64)
+    same = slots[order][1:] == slots[order][:-1]
+    previous[order[1:]] = np.where(same, numbers[order[:-1]], 0)
+    heads = np.zeros(slot_count, dtype=np.int64)
+    heads[slots[order]] = numbers[order]
+    return previous, heads
 
 
 def check_chains(note: IndexNote, report: Report) -> None:
     """Take down slots and predecessors that are not what the entries say."""
     file, count = note.file, note.file.count
     hashes = file.entries["key_hash"][FIRST_COUNT:count].astype(np.int64)
-    numbers = np.arange(FIRST_COUNT, count, dtype=np.int64)
-    slots = hashes % note.slot_count
-    order = np.argsort(slots, kind="stable")
-    previous = np.zeros(len(order), dtype=np.int64)
-    same = slots[order][1:] == slots[order][:-1]
-    previous[order[1:]] = np.where(same, numbers[order[:-1]], 0)
-    heads = np.zeros(note.slot_count, dtype=np.int64)
-    heads[slots[order]] = numbers[order]
+    previous, heads = _chains(hashes, note.slot_count)
     wrong = np.flatnonzero((file.entries["previous"][FIRST_COUNT:count] != previous) | (hashes < 0))
     entries_at = HEADER_BYTES + note.slot_count * SLOT_BYTES
     for place in wrong[:_TOLD_MAX].tolist():
@@ -131,7 +136,7 @@ def check_chains(note: IndexNote, report: Report) -> None:
     report.findings_total += max(0, wrong.size - _TOLD_MAX) + max(0, lost.size - _TOLD_MAX)
     report.counts["index_files"] += 1
     report.counts["index_slots"] += int(np.count_nonzero(heads))
-    report.counts["entries"] += len(numbers)
+    report.counts["entries"] += len(hashes)
 
 
 class EntryCheck:

@@ -359,6 +359,16 @@ def test_the_sizes_of_an_index_file_are_learned_from_it(
     assert learn_slots(mapped) == slots
 
 
+def test_the_sizes_are_learned_from_a_few_entries_too(tmp_path: Path) -> None:
+    for seed in range(40):
+        path = tmp_path / str(seed)
+        mapped = Disk().map(path, size_bytes=index_file_bytes(64, 4_000), create=True)
+        hashes = np.random.default_rng(seed).integers(0, 2**31, 8, dtype=np.int32)
+        offsets = np.arange(8, dtype=np.int64) * 300
+        IndexFile(mapped, 64, 4_000).append(hashes, offsets, BEGIN_MS + offsets)
+        assert learn_slots(mapped) == 64
+
+
 def test_a_config_file_that_is_not_json_is_told(made: Made) -> None:
     (made.root / "config" / "topics.json").write_text('{"a":1,')
     (made.root / "config" / "empty.json").write_text("")
