@@ -33,6 +33,11 @@ class LatenessMeter:
 
     def note(self, due_ms: npt.NDArray[np.int64], delivered_ms: int) -> None:
         """Take in what was handed over at `delivered_ms`."""
+        if len(due_ms) == 1:
+            late = max(delivered_ms - int(due_ms[0]), 0)
+            self._samples[self._noted % LATENESS_SAMPLES] = late
+            self._noted += 1
+            return
         if len(due_ms) > _BATCH_SAMPLES:
             due_ms = due_ms[:: len(due_ms) // _BATCH_SAMPLES + 1]
         late_ms = np.maximum(delivered_ms - due_ms, 0)

@@ -15,6 +15,7 @@ Example: unit 300,001 of a queue is at byte 20 of file ``00000000000006000000``.
 Files have their full length from the start and get real blocks in 4 KiB steps ahead of the writes.
 """
 
+import struct
 import threading
 from collections import OrderedDict
 from pathlib import Path
@@ -32,6 +33,7 @@ DISK_UNIT = np.dtype([("log_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8
 UNIT = np.dtype([("log_offset", "i8"), ("size", "i4"), ("tags_code", "i8")])
 #: What RocketMQ writes before the first unit of a queue that does not begin at 0.
 BLANK_UNIT = (0).to_bytes(8, "big") + (0x7FFFFFFF).to_bytes(4, "big") + (0).to_bytes(8, "big")
+_ONE_UNIT = struct.Struct(">qiq")
 _STEP_BYTES = 4096
 #: Up to so many scattered units a read each costs less than mapping the file.
 _READ_ONE_BY_ONE = 64
@@ -141,6 +143,20 @@ class ConsumeQueues:
                     break
         data = b"".join(parts)
         return np.frombuffer(data, DISK_UNIT, count=len(data) // UNIT_BYTES).astype(UNIT)
+
+    def read_one(self, topic: str, queue_id: int, unit: int) -> tuple[int, int, int] | None:
+        """Log offset, size and tag's code of one unit; None where the files end."""
+        offset = unit * UNIT_BYTES
+        base = offset - offset % self._file_bytes
+        with self._mutex:
+            try:
+                data = self._file(topic, queue_id, base).pread(UNIT_BYTES, offset - base)
+            except FileNotFoundError:
+                return None
+        if len(data) < UNIT_BYTES:
+            return None
+        log_offset, size, tags_code = _ONE_UNIT.unpack(data)
+        return log_offset, size, tags_code
 
     def read_at(
         self, topic: str, queue_id: int, units: npt.NDArray[np.int64]

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from queues.store.batch import CRC_BYTES, CRC_ROOM, LEADING_BYTES, Batch
+from queues.store.batch import CRC_BYTES, CRC_ROOM, LEADING_BYTES, Batch, Row
 from queues.store.held import tag_and_keys
 from queues.store.queuetable import Queue
 
@@ -43,18 +43,22 @@ def deliver(dues: Iterable[Due], holding: Queue) -> Batch:
     """The delivering records of `dues`, units of the queue `holding`, in their order."""
     batch = Batch()
     for due in dues:
-        body_bytes = int.from_bytes(due.raw[84:88], "big")
-        shape = Shape(len(due.raw), body_bytes, due.own_end, due.real)
-        record = deliver_one(due, shape)
-        own_at = 91 + body_bytes + len(holding.topic) + LEADING_BYTES
-        tag, keys = tag_and_keys(due.raw[own_at : due.own_end])
-        property_at = 91 + body_bytes + len(due.real.topic)
+        record, row, keys = delivered_row(due, holding)
         batch.records.append(record)
-        batch.rows.append(
-            (len(record), property_at, due.real, tag, due.due_ms, 0, 0, holding, due.unit, 0)
-        )
+        batch.rows.append(row)
         batch.add_keys(due.real.topic, keys)
     return batch
+
+
+def delivered_row(due: Due, holding: Queue) -> tuple[bytes, Row, tuple[str, ...]]:
+    """The delivering record of one unit of `holding`, its row, and the message's keys."""
+    body_bytes = int.from_bytes(due.raw[84:88], "big")
+    record = deliver_one(due, Shape(len(due.raw), body_bytes, due.own_end, due.real))
+    own_at = 91 + body_bytes + len(holding.topic) + LEADING_BYTES
+    tag, keys = tag_and_keys(due.raw[own_at : due.own_end])
+    property_at = 91 + body_bytes + len(due.real.topic)
+    row = (len(record), property_at, due.real, tag, due.due_ms, 0, 0, holding, due.unit, 0)
+    return record, row, keys
 
 
 def deliver_one(due: Due, shape: Shape) -> bytes:

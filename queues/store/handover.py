@@ -13,16 +13,21 @@ import numpy.typing as npt
 from queues.store.append import Appender
 from queues.store.batch import Batch, Sealed
 from queues.store.bulkdelivery import deliver_bulk
-from queues.store.commitlog import CommitLog
-from queues.store.consumequeue import UNIT, ConsumeQueues
+from queues.store.consumequeue import UNIT
 from queues.store.delivering import Due, deliver
-from queues.store.dispatch import TableOf
 from queues.store.encode import QueueOf
 from queues.store.errors import RecordGone
 from queues.store.held import HOLDING, real_of
-from queues.store.limits import BULK_RECORDS_MIN, HOLD_BYTES_MAX, HOLD_RECORDS_MAX
+from queues.store.limits import (
+    BULK_RECORDS_MIN,
+    HOLD_BYTES_MAX,
+    HOLD_RECORDS_MAX,
+    ONE_BY_ONE_MAX,
+)
 from queues.store.messages import Failure, HandOver
-from queues.store.queuetable import Queue, QueueTable
+from queues.store.onehandover import SingleHandOver
+from queues.store.parts import Parts
+from queues.store.queuetable import Queue
 from queues.store.scan import is_whole
 
 #: Says why a topic's queue may not receive now; None when it may.
@@ -33,15 +38,15 @@ class HandOvers:
     """Hands over the messages of holding queues."""
 
     def __init__(
-        self, appender: Appender, log: CommitLog, queues: QueueTable,
-        consume_queues: ConsumeQueues, table_of: TableOf, queue_of: QueueOf,
+        self, parts: Parts, appender: Appender, queue_of: QueueOf,
         settle_flush: Callable[[int], None],
     ) -> None:  # fmt: skip
-        self._table_of, self._queue_of = table_of, queue_of
+        self._table_of, self._queue_of = parts.table_of, queue_of
         #: ``topic 0x02 REAL_QID 0x01 queue`` of holding records, and the queue that it names.
         self._reals: dict[bytes, Queue] = {}
-        self._appender, self._log = appender, log
-        self._queues, self._consume_queues = queues, consume_queues
+        self._appender, self._log = appender, parts.log
+        self._consume_queues = parts.consume_queues
+        self._single = SingleHandOver(parts, appender, self._real)
         self._settle_flush = settle_flush
         self.topic_gate: TopicGate | None = None
 
@@ -67,6 +72,8 @@ class HandOvers:
         not_due: list[int] = []
         settled: list[int] = []
         failed: list[Failure] = []
+        if len(offsets) <= ONE_BY_ONE_MAX:
+            offsets, handed, end = self._one_by_one(queue, offsets, not_due, settled)
         for first in range(0, len(offsets), HOLD_RECORDS_MAX):
             chosen = offsets[first : first + HOLD_RECORDS_MAX]
             for batch in self._batches(queue, _once_each(chosen), settled, failed):
@@ -77,6 +84,22 @@ class HandOvers:
                 end = max(end, written.end)
         self._settle_flush(end)
         return HandOver(handed, tuple(not_due), tuple(settled), tuple(failed))
+
+    def _one_by_one(
+        self, queue: Queue, offsets: npt.NDArray[np.int64], not_due: list[int], settled: list[int]
+    ) -> tuple[npt.NDArray[np.int64], int, int]:
+        """The short way for a few; what is left for the general one, how many went, log's end."""
+        handed, end = 0, 0
+        for number, offset in enumerate(offsets.tolist()):
+            done = self._single.hand_over(queue, offset)
+            if done is None:
+                return offsets[number:], handed, end
+            told, log_end = done
+            handed += told.handed
+            not_due += told.not_due
+            settled += told.settled
+            end = max(end, log_end)
+        return offsets[:0], handed, end
 
     def _batches(
         self, queue: Queue, offsets: npt.NDArray[np.int64], settled: list[int],

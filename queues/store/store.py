@@ -137,10 +137,7 @@ class Store(Vitals):
         )  # fmt: skip
         #: How messages that failed go on in their groups.
         self.chains = Chains(parts, self._changes, self.lookup, self.settings)
-        self._hand_overs = HandOvers(
-            self._appender, log, parts.queues, parts.consume_queues,
-            parts.table_of, self._queue_of, self._flusher.settle,
-        )  # fmt: skip
+        self._hand_overs = HandOvers(parts, self._appender, self._queue_of, self._flusher.settle)
         self.bulk = BulkChanges(
             self._appender, self._encoder, log, self._hand_overs, self.clock, self._flusher.settle
         )

@@ -8,7 +8,7 @@ Invariant: `size` is the number of items in all runs, each run is sorted by (at_
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,8 @@ _ITEM_DTYPE = np.dtype(
 _RUNS_MAX = 24
 
 Items = npt.NDArray[np.void]
+#: What is taken when nothing is due.
+_NOTHING: Items = np.empty(0, dtype=_ITEM_DTYPE)
 
 
 def items_of(at_ms: Longs, queue_offsets: Longs, slots_ms: Longs | int, tries: int = 0) -> Items:
@@ -35,19 +37,37 @@ def items_of(at_ms: Longs, queue_offsets: Longs, slots_ms: Longs | int, tries: i
     return items
 
 
-@dataclass(slots=True)
 class _Run:
-    items: Items
-    begin: int = 0
+    """A sorted run, given out from the front."""
+
+    __slots__ = ("at_ms", "begin", "head_ms", "items")
+
+    def __init__(self, items: Items) -> None:
+        self.items = items
+        self.at_ms: Longs = items["at_ms"]
+        self.begin = 0
+        #: When its first item is to be handed over; of a run that is used up, any time.
+        self.head_ms = int(self.at_ms[0])
 
     def __len__(self) -> int:
         return len(self.items) - self.begin
 
-    def next_at_ms(self) -> int:
-        return int(self.items["at_ms"][self.begin])
+    def pass_by(self, count: int) -> None:
+        """Go on behind its first items."""
+        self.begin += count
+        if self.begin < len(self.items):
+            self.head_ms = int(self.at_ms[self.begin])
+
+    def until(self, until_ms: int, count_max: int) -> int:
+        """How many of its first items are to be handed over until a time, at most `count_max`."""
+        window = self.at_ms[self.begin : self.begin + count_max]
+        return int(window.searchsorted(until_ms, side="right"))
 
     def rest(self) -> Items:
         return self.items[self.begin :]
+
+
+_head_ms = attrgetter("head_ms")
 
 
 class DueList:
@@ -70,61 +90,72 @@ class DueList:
     def _swallows(self, new: Items) -> bool:
         """Whether the last run is merged with a new one: not when it ends before that begins."""
         last = self._runs[-1]
-        follows = bool(last.items["at_ms"][-1] <= new["at_ms"][0])
+        follows = bool(last.at_ms[-1] <= new["at_ms"][0])
         return len(last) <= 2 * len(new) and not (follows and len(self._runs) < _RUNS_MAX)
 
     @property
     def next_at_ms(self) -> int | None:
         """When the first item is to be handed over."""
-        return min(map(_Run.next_at_ms, self._runs), default=None)
+        return min(map(_head_ms, self._runs), default=None)
 
     def take(self, until_ms: int, count_max: int) -> Items:
         """Remove and give the first items that are to be handed over until `until_ms`, in order.
 
         Gives a few more than `count_max` only where the same item is listed twice.
         """
-        chosen = self._first_heads(until_ms, count_max)
-        if not chosen:
-            return np.empty(0, dtype=_ITEM_DTYPE)
-        merged = _sorted(np.concatenate([head for _, head in chosen]))
-        last = merged[min(count_max, len(merged)) - 1]
-        taken = merged[: _count_until(merged, last)]
-        for run, head in chosen:
-            run.begin += _count_until(head, last)
+        begun = [run for run in self._runs if run.head_ms <= until_ms]
+        if not begun:
+            return _NOTHING
+        if len(begun) == 1:
+            taken = self._of_one(begun[0], until_ms, count_max)
+        else:
+            taken = self._of_many(begun, until_ms, count_max)
         self._runs = [run for run in self._runs if len(run)]
         self.size -= len(taken)
         return taken
 
-    def _first_heads(self, until_ms: int, count_max: int) -> list[tuple[_Run, Items]]:
-        """The beginnings of runs that hold the first items; later runs are left alone."""
-        chosen: list[tuple[_Run, Items]] = []
-        count = 0
-        for run in sorted(self._runs, key=_Run.next_at_ms):
-            if run.next_at_ms() > until_ms:
-                break
-            if count >= count_max and run.next_at_ms() > max(
-                int(h["at_ms"][-1]) for _, h in chosen
-            ):
-                break
-            window = run.items[run.begin : run.begin + count_max]
-            head = window[: np.searchsorted(window["at_ms"], until_ms, side="right")]
-            chosen.append((run, head))
-            count += len(head)
-        return chosen
+    def _of_one(self, run: _Run, until_ms: int, count_max: int) -> Items:
+        count = run.until(until_ms, count_max)
+        taken = run.items[run.begin : run.begin + count]
+        run.pass_by(count)
+        return taken
+
+    def _of_many(self, begun: list[_Run], until_ms: int, count_max: int) -> Items:
+        chosen = _first_heads(begun, until_ms, count_max)
+        merged = _sorted(np.concatenate([head for _, head in chosen]))
+        last = merged[min(count_max, len(merged)) - 1]
+        for run, head in chosen:
+            run.pass_by(_count_until(head, last))
+        return merged[: _count_until(merged, last)]
 
     def find(self, chosen: Callable[[Items], npt.NDArray[np.bool_]]) -> Items:
         """A copy of the chosen items."""
         found = [run.rest()[chosen(run.rest())] for run in self._runs]
-        return np.concatenate(found) if found else np.empty(0, dtype=_ITEM_DTYPE)
+        return np.concatenate(found) if found else _NOTHING
 
     def remove(self, chosen: Callable[[Items], npt.NDArray[np.bool_]]) -> None:
         """Drop the chosen items."""
-        kept = [_Run(run.rest()[~chosen(run.rest())]) for run in self._runs]
-        self._runs = [run for run in kept if len(run)]
+        kept = [run.rest()[~chosen(run.rest())] for run in self._runs]
+        self._runs = [_Run(items) for items in kept if len(items)]
         self.size = sum(map(len, self._runs))
 
 
+def _first_heads(begun: list[_Run], until_ms: int, count_max: int) -> list[tuple[_Run, Items]]:
+    """The beginnings of runs that hold the first items; later runs are left alone."""
+    chosen: list[tuple[_Run, Items]] = []
+    count, last_ms = 0, 0
+    for run in sorted(begun, key=_head_ms):
+        if count >= count_max and run.head_ms > last_ms:
+            break
+        head = run.items[run.begin : run.begin + run.until(until_ms, count_max)]
+        chosen.append((run, head))
+        count, last_ms = count + len(head), max(last_ms, int(head["at_ms"][-1]))
+    return chosen
+
+
 def _sorted(items: Items) -> Items:
+    if len(items) == 1:
+        return items
     at_ms, offsets = items["at_ms"], items["queue_offset"]
     rising = at_ms[1:] > at_ms[:-1]
     rising |= (at_ms[1:] == at_ms[:-1]) & (offsets[1:] >= offsets[:-1])

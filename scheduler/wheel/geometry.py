@@ -77,6 +77,10 @@ class WheelGeometry:
         """The slot that holds what is due at `time_ms`."""
         return slot_of(time_ms, self.precision_ms)
 
+    def index(self, slot_ms: int) -> int:
+        """The number of a slot in the file."""
+        return slot_ms // self.precision_ms % self.slots_total
+
     def indexes(self, slots_ms: Longs) -> Longs:
         """The numbers of slots in the file."""
         return slots_ms // self.precision_ms % self.slots_total

@@ -33,6 +33,9 @@ class Outstanding:
 
     def _change(self, slots_ms: Longs, by: int) -> None:
         self.total += by * len(slots_ms)
+        if len(slots_ms) == 1:
+            self._counts[self._geometry.index(int(slots_ms[0]))] += by
+            return
         indexes = self._geometry.indexes(slots_ms)
         if indexes[0] == indexes[-1] and (indexes == indexes[0]).all():
             self._counts[indexes[0]] += by * len(indexes)

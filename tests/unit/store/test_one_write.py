@@ -73,6 +73,13 @@ class World:
     def hand_over_timed(self, store: Store) -> None:
         store.hand_over(TIMER_TOPIC, 0, np.arange(16))
 
+    def hand_over_one_after_another(self, store: Store) -> None:
+        """The second of a queue goes the short way of `onehandover`."""
+        for offset in range(0, 16, 3):
+            store.hand_over(TIMER_TOPIC, 0, np.array([offset]))
+        for offset in range(4):
+            store.hand_over(SCHEDULE_TOPIC, 0, np.array([offset]))
+
     def cancel(self, store: Store) -> None:
         store.cancel(self.timed[3].unique_id, by="tester")
 
@@ -85,7 +92,7 @@ class World:
 
 OPERATIONS: list[Callable[[World, Store], None]] = [
     World.send_one, World.send_one_after_another, World.send_many, World.send_once,
-    World.hand_over_levels, World.hand_over_timed, World.cancel,
+    World.hand_over_levels, World.hand_over_timed, World.hand_over_one_after_another, World.cancel,
     World.move, World.park,
 ]  # fmt: skip
 
