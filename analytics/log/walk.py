@@ -7,7 +7,6 @@ chain breaks, `check_record` has the word, and what is no record is stepped over
 lengths and the seal's place must be right, but flipped bits inside a record are not noticed.
 """
 
-import zlib
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
@@ -18,6 +17,7 @@ import numpy.typing as npt
 from analytics.log.digits import eight_digits
 from analytics.log.extent import Piece, SegmentRemoved
 from analytics.log.following import follow, look
+from queues.store.crc import crc32
 from queues.store.disk import Disk
 from queues.store.inspection.log import find_next
 from queues.store.record import (
@@ -248,7 +248,7 @@ class _Walk:
             sealed if self._wanted is None or not self._piece.ours else self._wanted(block) & sealed
         )
         rows = np.flatnonzero(used)
-        view, crc32 = memory.view, zlib.crc32
+        view = memory.view
         covered = (ends[rows] - CRC_PROPERTY_BYTES).tolist()
         crcs = [
             crc32(view[at:end]) for at, end in zip(block.ats[rows].tolist(), covered, strict=True)

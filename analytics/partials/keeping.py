@@ -5,7 +5,6 @@ nothing here knows Spark. Files are written and synced before the manifest names
 not name is left over from a crash and is removed at the next start.
 """
 
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -14,6 +13,7 @@ from typing import Final, Protocol
 
 from analytics.log.extent import Extent, SegmentRemoved, find_extent, first_store_ms
 from analytics.partials.manifest import NAME, Gap, Manifest, Partial
+from queues.store.crc import crc32
 from queues.store.disk import Disk
 
 #: A partial covers so many bytes of the log at most: what a driver merges at once is bounded.
@@ -196,7 +196,7 @@ def home_of(directory: Path, extent: Extent) -> Path:
     """Where the partials of one log lie: by the store's number, or by a broker's directory."""
     if extent.ours:
         return directory / f"store-{extent.store_id:x}"
-    return directory / f"broker-{zlib.crc32(str(extent.root.resolve()).encode()):08x}"
+    return directory / f"broker-{crc32(str(extent.root.resolve()).encode()):08x}"
 
 
 def ranges(extent: Extent, start: int, end: int) -> list[tuple[int, int]]:
@@ -223,7 +223,7 @@ def crc_of(extent: Extent, offset: int, size: int) -> int | None:
             except FileNotFoundError:
                 return None
             try:
-                return zlib.crc32(file.pread(size, offset - segment.base))
+                return crc32(file.pread(size, offset - segment.base))
             finally:
                 file.close()
     return None

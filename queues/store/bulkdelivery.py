@@ -9,7 +9,6 @@ Example: 1,000 reminders of 412 bytes that wait for queues 0 to 7 of ``orders`` 
 1,000 x 412 bytes, from which one of 1,000 x 322 is made.
 """
 
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -29,6 +28,7 @@ from queues.store.batch import (
     members_by_number,
 )
 from queues.store.commitlog import CommitLog
+from queues.store.crc import crc32
 from queues.store.delivering import Due, Shape, deliver_one, new_parts
 from queues.store.digits import digits_of
 from queues.store.hashes import index_hashes
@@ -173,7 +173,7 @@ def _find_queues(
 def _whole(matrix: Octets) -> npt.NDArray[np.bool_]:
     """Which records' property CRC, which covers all of a record, holds."""
     count, size = matrix.shape
-    view, crc32 = memoryview(matrix.data).cast("B"), zlib.crc32
+    view = memoryview(matrix.data).cast("B")
     crcs = [crc32(view[start : start + size - CRC_BYTES]) for start in range(0, count * size, size)]
     told = (matrix[:, size - 11 : size - 1].astype(np.int64) - 48) @ _CRC_DIGITS
     named = (matrix[:, size - CRC_BYTES : size - 11] == _CRC_NAME).all(axis=1)

@@ -10,7 +10,6 @@ same bytes.
 from collections.abc import Mapping, Sequence, Sized
 from itertools import chain, repeat
 from typing import NamedTuple
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +27,7 @@ from queues.store.batch import (
     many_hashes,
     members_by_number,
 )
+from queues.store.crc import crc32
 from queues.store.digits import digits_of
 from queues.store.encode import Encoder, own_properties
 from queues.store.errors import MessageIllegal

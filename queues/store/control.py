@@ -40,10 +40,10 @@ The invariant: whoever takes the append lock and finds a note repairs that write
 
 import hashlib
 import struct
-import zlib
 from enum import IntEnum
 from pathlib import Path
 
+from queues.store.crc import crc32
 from queues.store.disk import Disk, Mapped
 from queues.store.doorbell import Bell
 from queues.store.errors import StoreVersionUnknown
@@ -173,7 +173,7 @@ def counter_word(name: str) -> int:
 
 
 def _progress_word(name: str) -> int:
-    slot = zlib.crc32(name.encode()) % PROGRESS_SLOTS
+    slot = crc32(name.encode()) % PROGRESS_SLOTS
     return (_PROGRESS_AT + slot * _PROGRESS_BYTES) // 8
 
 

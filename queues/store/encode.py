@@ -7,7 +7,6 @@ left out, never repeated.
 
 import re
 import struct
-import zlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -24,6 +23,7 @@ from queues.store.batch import (
     checked_size,
 )
 from queues.store.chaintail import ChainTail
+from queues.store.crc import crc32
 from queues.store.errors import MessageIllegal
 from queues.store.hashes import tags_code
 from queues.store.held import Held, tag_and_keys, without_by
@@ -122,7 +122,7 @@ class Encoder:
         length = len(leading) + len(own) + len(tail) + CRC_BYTES
         size = checked_size(body, topic, length)
         head = HEAD.pack(
-            size, MAGIC_V1, zlib.crc32(body) & 0x7FFFFFFF, queue.queue_id, message.flag, 0, 0, 0,
+            size, MAGIC_V1, crc32(body) & 0x7FFFFFFF, queue.queue_id, message.flag, 0, 0, 0,
             message.born_ms, HOST, 0, HOST, 0, 0, len(body),
         )  # fmt: skip
         row = (size, size - length, queue, tag, due_ms, delay_ms, real.topic_number, None, -1, 0)
@@ -138,7 +138,7 @@ class Encoder:
         length = len(properties) + CRC_BYTES
         size = checked_size(body, topic, length)
         head = HEAD.pack(
-            size, MAGIC_V1, zlib.crc32(body) & 0x7FFFFFFF, queue.queue_id, flag, 0, 0, 0,
+            size, MAGIC_V1, crc32(body) & 0x7FFFFFFF, queue.queue_id, flag, 0, 0, 0,
             born_ms, HOST, 0, HOST, reconsume_times, 0, len(body),
         )  # fmt: skip
         batch.records.append(b"".join((head, body, topic, _LENGTH(length), properties, CRC_ROOM)))

@@ -36,7 +36,6 @@ counted anew by the first holder in a process, and by whoever finds an odd seque
 """
 
 import struct
-import zlib
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from pathlib import Path
@@ -44,6 +43,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from queues.store.crc import crc32
 from queues.store.errors import LedgerDamaged, StoreVersionUnknown
 from queues.store.ledgerentries import State, Words
 
@@ -129,7 +129,7 @@ _values_of = attrgetter(*(field.name for field in fields(Header)))
 def encode_header(header: Header, sequence: int) -> bytes:
     """The header's bytes."""
     checked = _FIELDS.pack(VERSION, *_values_of(header))
-    return _LEADING.pack(MAGIC, sequence, zlib.crc32(checked)) + checked
+    return _LEADING.pack(MAGIC, sequence, crc32(checked)) + checked
 
 
 def decode_header(data: bytes, path: Path) -> tuple[Header, int] | None:
@@ -141,7 +141,7 @@ def decode_header(data: bytes, path: Path) -> tuple[Header, int] | None:
         return None
     magic, sequence, crc = _LEADING.unpack_from(data)
     version, *values = _FIELDS.unpack_from(data, _CHECKED_AT)
-    if magic != MAGIC or zlib.crc32(data[_CHECKED_AT:HEADER_BYTES]) != crc:
+    if magic != MAGIC or crc32(data[_CHECKED_AT:HEADER_BYTES]) != crc:
         raise LedgerDamaged(path=path, offset=0)
     if version != VERSION:
         raise StoreVersionUnknown(path=path, found=version)

@@ -8,7 +8,6 @@ topics with that hash. What a message's state is, the settled word of its newest
 import contextlib
 import hashlib
 import json
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from queues.store.batch import ID_BYTES
 from queues.store.commitlog import CommitLog
+from queues.store.crc import crc32
 from queues.store.errors import RecordCorrupt, RecordGone
 from queues.store.hashes import index_hash
 from queues.store.held import tag_and_keys
@@ -47,7 +47,7 @@ _EVENTS = {"N": "sent", "H": "delivered", "M": "moved", "R": "renewed", "C": "ca
 
 def topic_hint(topic: str) -> int:
     """The 12 bits of a topic that its messages' ids carry."""
-    return zlib.crc32(topic.encode()) & 0xFFF
+    return crc32(topic.encode()) & 0xFFF
 
 
 def make_ids(topic: str, now_ms: int, random: bytes) -> list[str]:

@@ -9,11 +9,11 @@ The steps, their order, and so the repair are those of `append`.
 """
 
 import struct
-import zlib
 
 from queues.store.append import Appender
 from queues.store.batch import CRC_BYTES, DUE_AT, Row, key_hash
 from queues.store.control import Note, Word, counter_word
+from queues.store.crc import crc32
 from queues.store.messages import Kind, Placed
 from queues.store.parts import Parts
 from queues.store.queuetable import Queue
@@ -74,7 +74,7 @@ class OneWrite:
             tag = due_ms = store_ms + delay_ms
             data[property_at + DUE_AT : property_at + DUE_AT + 13] = b"%013d" % due_ms
             kind = "L"
-        crc = zlib.crc32(memoryview(data)[: size - CRC_BYTES]) & 0x7FFFFFFF
+        crc = crc32(memoryview(data)[: size - CRC_BYTES]) & 0x7FFFFFFF
         data[size - 11 : size - 1] = (b"%010d" % crc)[::-1]
         self._control.note(start, start + size, name, index_count)
         put(_NOTE_STATE, _WRITING)

@@ -5,11 +5,11 @@ last the property CRC over all of it. One by one for a few records, with numpy f
 """
 
 import struct
-import zlib
 
 import numpy as np
 
 from queues.store.batch import CRC_BYTES, DUE_AT, Entries, Sealed, column, numbers
+from queues.store.crc import crc32
 from queues.store.digits import digits_of
 from queues.store.limits import VECTOR_RECORDS_MIN
 
@@ -42,7 +42,7 @@ def _patch_each(data: bytearray, starts: list[int], entries: Entries) -> None:
             at = start + entries.property_at[number] + DUE_AT
             data[at : at + 13] = b"%013d" % entries.dues[number]
         end = start + entries.sizes[number]
-        crc = zlib.crc32(memoryview(data)[start : end - CRC_BYTES]) & 0x7FFFFFFF
+        crc = crc32(memoryview(data)[start : end - CRC_BYTES]) & 0x7FFFFFFF
         data[end - 11 : end - 1] = (b"%010d" % crc)[::-1]
 
 
@@ -58,7 +58,7 @@ def _patch_all(data: bytearray, starts_list: list[int], entries: Entries) -> Non
     if len(level):
         at = starts[level] + column(entries.property_at)[level] + DUE_AT
         octets[at[:, None] + _THIRTEEN] = digits_of(column(entries.dues)[level], 13)
-    view, crc32 = memoryview(data), zlib.crc32
+    view = memoryview(data)
     ends = (starts + column(entries.sizes) - CRC_BYTES).tolist()
     crcs = [crc32(view[start:end]) for start, end in zip(starts_list, ends, strict=True)]
     # The property CRC's ten digits stand in reverse order (RocketMQ).

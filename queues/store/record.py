@@ -28,7 +28,6 @@ A filler ends a segment: TOTALSIZE is what is left of it, and only its first 8 b
 """
 
 import struct
-import zlib
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
@@ -38,6 +37,7 @@ import numpy.typing as npt
 
 from queues.store import properties as names
 from queues.store.compression import decompress
+from queues.store.crc import crc32
 from queues.store.errors import RecordCorrupt
 from queues.store.hosts import HOST_BYTES_V4, HOST_BYTES_V6, decode_host
 from queues.store.properties import decode_properties
@@ -309,14 +309,14 @@ def _fault_v4(view: memoryview, log_offset: int | None, sealed: bool) -> str | N
     if properties > size or properties + view[properties - 2] * 256 + view[properties - 1] != size:
         return None
     if (log_offset is not None and told_offset != log_offset) or (
-        zlib.crc32(view[BODY_AT:topic_at]) & CRC_MASK != body_crc
+        crc32(view[BODY_AT:topic_at]) & CRC_MASK != body_crc
     ):
         return None
     text = view[properties:].tobytes()
     if b"\0" in text:
         return None
     if text[-CRC_PROPERTY_BYTES:].startswith(CRC_PROPERTY_START):
-        crc = zlib.crc32(view[:-CRC_PROPERTY_BYTES]) & CRC_MASK
+        crc = crc32(view[:-CRC_PROPERTY_BYTES]) & CRC_MASK
         if text[-CRC_PROPERTY_BYTES:] != crc_property(crc):
             return None
     elif sealed:
@@ -331,14 +331,14 @@ def _fault_of(view: memoryview, places: _Places, log_offset: int | None, sealed:
         return f"the record says that it lies at {told_offset}"
     body_end = places.body + int.from_bytes(view[places.body - 4 : places.body], "big")
     told_crc = int.from_bytes(view[BODY_CRC_AT : BODY_CRC_AT + 4], "big")
-    if zlib.crc32(view[places.body : body_end]) & CRC_MASK != told_crc:
+    if crc32(view[places.body : body_end]) & CRC_MASK != told_crc:
         return "the body's CRC differs"
     properties = bytes(view[places.properties : places.end])
     if b"\0" in properties:
         return "NUL in the properties: the write was not finished"
     if properties[-CRC_PROPERTY_BYTES:].startswith(CRC_PROPERTY_START):
         before = places.end - CRC_PROPERTY_BYTES
-        if properties[-CRC_PROPERTY_BYTES:] != crc_property(zlib.crc32(view[:before])):
+        if properties[-CRC_PROPERTY_BYTES:] != crc_property(crc32(view[:before])):
             return "the property CRC differs"
     elif sealed:
         return "the property CRC is missing"

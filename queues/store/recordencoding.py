@@ -3,9 +3,9 @@
 The store's own writers do not come through here: they encode in batches (``batch``).
 """
 
-import zlib
 from collections.abc import Mapping
 
+from queues.store.crc import crc32
 from queues.store.hosts import HOST_BYTES_V6, encode_host
 from queues.store.properties import encode_properties
 from queues.store.record import (
@@ -68,12 +68,12 @@ def encode_record(
         )
     )
     size = BORN_HOST_AT + len(tail) + (CRC_PROPERTY_BYTES if property_crc else 0)
-    body_crc = zlib.crc32(body) & CRC_MASK
+    body_crc = crc32(body) & CRC_MASK
     head = HEAD.pack(
         *(size, magic, body_crc, queue_id, flag, queue_offset, log_offset, sys_flag, born_ms)
     )
     whole = head + tail
-    return whole + crc_property(zlib.crc32(whole)) if property_crc else whole
+    return whole + crc_property(crc32(whole)) if property_crc else whole
 
 
 def encode_filler(size: int) -> bytes:

@@ -5,7 +5,6 @@ of the log into dispatch entries, for the repair of one write and for a rebuild.
 """
 
 import contextlib
-import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -22,6 +21,7 @@ from queues.store.batch import (
 )
 from queues.store.chaintail import origin_topic_of
 from queues.store.commitlog import CommitLog
+from queues.store.crc import crc32
 from queues.store.errors import RecordCorrupt, RecordGone
 from queues.store.hashes import index_hashes
 from queues.store.held import tag_and_keys
@@ -134,7 +134,7 @@ def is_whole(raw: bytes) -> bool:
     end = len(raw)
     if raw[end - CRC_BYTES : end - 11] != _CRC:
         return False
-    crc = zlib.crc32(memoryview(raw)[: end - CRC_BYTES]) & 0x7FFFFFFF
+    crc = crc32(memoryview(raw)[: end - CRC_BYTES]) & 0x7FFFFFFF
     return raw[end - 11 : end - 1] == (b"%010d" % crc)[::-1]
 
 

@@ -1,10 +1,10 @@
 """The fresh CommitLog of an export: RocketMQ's segments of 1 GiB, sparse, written front to back."""
 
-import zlib
 from pathlib import Path
 from typing import Final
 
 from queues.store.batch import CRC_BYTES
+from queues.store.crc import crc32
 from queues.store.disk import Disk, File
 from queues.store.names import TIMER_TOPIC
 from queues.store.record import (
@@ -46,7 +46,7 @@ class FreshLog:
             self._roll()
         record[QUEUE_OFFSET_AT : QUEUE_OFFSET_AT + 8] = queue_offset.to_bytes(8, "big")
         record[LOG_OFFSET_AT : LOG_OFFSET_AT + 8] = self.end.to_bytes(8, "big")
-        crc = zlib.crc32(memoryview(record)[:-CRC_BYTES]) & CRC_MASK
+        crc = crc32(memoryview(record)[:-CRC_BYTES]) & CRC_MASK
         record[-CRC_BYTES:] = crc_property(crc)
         self._buffer += record
         self.end += len(record)

@@ -1,12 +1,12 @@
 """Records, units, slots and entries as plain values, under the names that RocketMQ's tools use."""
 
 import base64
-import zlib
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from queues.store.crc import crc32
 from queues.store.errors import BodyUnreadable
 from queues.store.hosts import encode_host
 from queues.store.indexfile import FIRST_COUNT
@@ -56,7 +56,7 @@ def record_values(record: Record) -> dict[str, Any]:
         return values | {"body_base64": None, "body_error": error.reason}
     return values | {
         "body_length": len(body),
-        "decoded_body_crc32": zlib.crc32(body),
+        "decoded_body_crc32": crc32(body),
         "body_base64": base64.b64encode(body).decode("ascii"),
     }
 

@@ -7,13 +7,13 @@ the word on that one.
 """
 
 import struct
-import zlib
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from queues.store.crc import crc32
 from queues.store.inspection.facts import facts_of
 from queues.store.record import (
     BODY_AT,
@@ -164,7 +164,7 @@ def _crcs_hold(
     *,
     sealed: bool,
 ) -> Bools:
-    count, crc32 = len(starts), zlib.crc32
+    count = len(starts)
     begins, bodies = starts.tolist(), topic_at[:count].tolist()
     crcs = [crc32(view[start + BODY_AT : end]) for start, end in zip(begins, bodies, strict=True)]
     holds: Bools = np.array(crcs, np.int64) & CRC_MASK == heads["body_crc"][:count]
