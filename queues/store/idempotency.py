@@ -5,9 +5,10 @@ The key lies with the record as its property ``PD_IDEMPOTENCY``: 32 hex digits o
 under ``IDEMPOTENCY <key>`` too; no business key holds a space. Nothing else is kept: the key comes
 and goes with its record, and is rebuilt with the index.
 
-Whether a key was used is looked up twice. Without the append lock first, which answers most
-repeats; and again under the lock that writes the message, in the index files that may have grown
-since, so that of two senders at the same moment one stores and the other sees it.
+Whether a key was used is looked up without the append lock first, which answers most repeats. If
+anything was written since, it is looked up again under the lock that writes the message, in the
+index files that may have grown, so that of two senders at the same moment one stores and the other
+sees it.
 
 Example: ``PD_IDEMPOTENCY\\x01 0123456789abcdef0123456789abcdef:order-7@1790000000000``.
 """
@@ -29,6 +30,7 @@ from queues.store.parts import Parts
 from queues.store.properties import PD_IDEMPOTENCY, idempotency_text
 from queues.store.scan import Parsed, is_whole, parse
 from queues.store.sending import placed_of
+from queues.store.single import SingleSender
 
 #: How long a key is known.
 REMEMBERED_MS = 24 * 3_600_000
@@ -50,6 +52,7 @@ class OnceSender:
     ) -> None:  # fmt: skip
         self._parts, self._appender, self._encoder = parts, appender, encoder
         self._settle_flush = settle_flush
+        self._single = SingleSender(parts, appender, encoder)
         #: A hold's keys take at most half of an index file.
         self._entries_max = parts.index.entries_max // 2
 
@@ -71,7 +74,7 @@ class OnceSender:
     def is_repeat(self, once: Once) -> bool:
         """Whether a message's key was used before, as far as readers can see now."""
         now_ms, files = self._parts.clock.now_ms(), list(self._parts.index.files())
-        return self._find(once, _hashes(once), now_ms, files) is not None
+        return self._find(once, now_ms, files) is not None
 
     def _send(self, messages: Sequence[Once]) -> tuple[list[Sent], int]:
         sent: dict[int, Sent] = {}
@@ -92,33 +95,51 @@ class OnceSender:
     def _send_part(self, messages: Sequence[Once], part: list[int], sent: dict[int, Sent]) -> int:
         """Send what one hold may take; where the log must be flushed to."""
         now_ms, index = self._parts.clock.now_ms(), self._parts.index
-        file = self._parts.control.words[Word.INDEX_FILE]
-        end, missing, files = 0, [], list(index.files())
-        hashes = {number: _hashes(messages[number]) for number in part}
-        for number in part:
-            found = self._find(messages[number], hashes[number], now_ms, files)
+        words = self._parts.control.words
+        seen, file = words[Word.COMMITTED], words[Word.INDEX_FILE]
+        missing, end = self._look(messages, part, now_ms, list(index.files()), sent)
+        if not missing:
+            return end
+        sealed = None
+        if len(missing) > 1:
+            sealed = seal(self._encoded([messages[number] for number in missing], now_ms))
+        with self._appender.hold():
+            left = missing
+            if words[Word.COMMITTED] != seen:
+                same = file and file == words[Word.INDEX_FILE]
+                files = [index.file(file)] if same else list(index.files(file))
+                left, found_end = self._look(messages, missing, now_ms, files, sent)
+                end = max(end, found_end)
+            if len(left) == 1 and (done := self._send_one(messages[left[0]], now_ms)):
+                sent[left[0]] = done[0]
+                return max(end, done[1])
+            if sealed is None or len(left) < len(missing):
+                sealed = seal(self._encoded([messages[number] for number in left], now_ms))
+            written = self._appender.write(sealed, "sent", privileged=False)
+        sent.update(zip(left, placed_of(written), strict=True))
+        return max(end, written.end)
+
+    def _look(
+        self, messages: Sequence[Once], numbers: list[int], now_ms: int,
+        files: Sequence[IndexFile], sent: dict[int, Sent],
+    ) -> tuple[list[int], int]:  # fmt: skip
+        """Note repeats in `sent`; the numbers of the others, and where the repeats' log ends."""
+        missing, end = [], 0
+        for number in numbers:
+            found = self._find(messages[number], now_ms, files)
             if found is None:
                 missing.append(number)
             else:
                 sent[number], end = found[0], max(end, found[1])
-        if not missing:
-            return end
-        sealed = seal(self._encoded([messages[number] for number in missing], now_ms))
-        with self._appender.hold():
-            lost = set()
-            same = file and file == self._parts.control.words[Word.INDEX_FILE]
-            files = [index.file(file)] if same else list(index.files(file))
-            for place, number in enumerate(missing):
-                found = self._find(messages[number], hashes[number], now_ms, files)
-                if found is not None:
-                    sent[number], end = found[0], max(end, found[1])
-                    lost.add(place)
-            if lost:
-                sealed = sealed.without(lost)
-            written = self._appender.write(sealed, "sent", privileged=False)
-        stored = [number for place, number in enumerate(missing) if place not in lost]
-        sent.update(zip(stored, placed_of(written), strict=True))
-        return max(end, written.end)
+        return missing, end
+
+    def _send_one(self, once: Once, now_ms: int) -> tuple[Placed, int] | None:
+        """The short way for one (under the append lock); None: go the general way."""
+        message, key, fingerprint = once
+        if key is None:
+            return self._single.send(message, now_ms)
+        own, text = _property(key, fingerprint), idempotency_text(f":{key}")
+        return self._single.send(message, now_ms, own, (text,))
 
     def _encoded(self, messages: Sequence[Once], now_ms: int) -> Batch:
         batch = Batch()
@@ -135,11 +156,11 @@ class OnceSender:
     # -- looking --------------------------------------------------------------------------------
 
     def _find(
-        self, once: Once, hashes: Sequence[int], now_ms: int, files: Sequence[IndexFile]
+        self, once: Once, now_ms: int, files: Sequence[IndexFile]
     ) -> tuple[Repeat, int] | None:
         """What the key's first use became, and where its record ends; None for a new key."""
         message, key, _ = once
-        begin_ms = now_ms - REMEMBERED_MS - SKEW_MS
+        hashes, begin_ms = _hashes(once), now_ms - REMEMBERED_MS - SKEW_MS
         for file in files if key is not None else ():
             if file.end_ms < begin_ms:
                 continue

@@ -25,7 +25,7 @@ STEP_BACK_HIDDEN_MS = 100
 #: From this many records on, numpy costs less than a loop.
 VECTOR_RECORDS_MIN = 12
 #: Up to so many are handed over one after another, each straight on.
-ONE_BY_ONE_MAX = 3
+ONE_BY_ONE_MAX = 7
 #: From this many on, delivering column by column costs less than record by record.
 BULK_RECORDS_MIN = 48
 #: Open file descriptors of ConsumeQueue files a process keeps.

@@ -68,8 +68,7 @@ class SingleHandOver:
     ) -> tuple[HandOver, int] | None:
         """Decide under the append lock whether the message goes, and write it if so."""
         due_ms = row[4]
-        if not self._appender.enter():
-            return None
+        entered = self._appender.enter()
         try:
             if self._parts.table_of(holding).settled(offset):
                 return HandOver(0, settled=(offset,)), 0
@@ -86,6 +85,7 @@ class SingleHandOver:
             if lateness_ms > LATE_MS:
                 put(_LATE, words[_LATE] + 1)
         finally:
-            self._appender.leave()
+            if entered:
+                self._appender.leave()
         self._log_bell.ring()
         return _ONE, placed.log_offset + row[0]

@@ -34,13 +34,20 @@ class SingleSender:
             TIMER_TOPIC: (Word.WAKE_WHEEL, parts.control.bell("wheel")),
         }
 
-    def send(self, message: Outgoing, now_ms: int) -> tuple[Placed, int] | None:
-        """Store the message and say where the log then ends; None: go the general way."""
-        record, row = self._encoder.send(message, now_ms)
+    def send(
+        self, message: Outgoing, now_ms: int, more: bytes = b"", more_keys: tuple[str, ...] = ()
+    ) -> tuple[Placed, int] | None:
+        """Store the message and say where the log then ends; None: go the general way.
+
+        `more` are properties of our own, `more_keys` what it is in the index under besides.
+        """
+        record, row = self._encoder.send(message, now_ms, more)
         queue, id_at = row[2], row[1] + ID_AT
-        hashes = hashes_of(queue, record[id_at : id_at + ID_BYTES], message.keys)
-        if hashes is None or not self._reserve.whole() or not self._appender.enter():
+        keys = (*message.keys, *more_keys) if more_keys else message.keys
+        hashes = hashes_of(queue, record[id_at : id_at + ID_BYTES], keys)
+        if hashes is None or not self._reserve.whole():
             return None
+        entered = self._appender.enter()
         try:
             placed = self._one.write(record, row, hashes, self._clock.now_ms())
             if placed is None:
@@ -49,7 +56,8 @@ class SingleSender:
             for word in self.counted[placed.kind]:
                 put(word, words[word] + 1)
         finally:
-            self._appender.leave()
+            if entered:
+                self._appender.leave()
         self._log_bell.ring()
         if queue.scheduled:
             wake_word, bell = self._loops[queue.topic]
