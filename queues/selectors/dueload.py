@@ -179,7 +179,7 @@ class _Tally:
 def _due_times(topic: str | None, kind: str | None) -> Iterator[Dues]:
     """The due times of what waits, block by block."""
     store = wires.wiring().get_store()
-    wanted = wanted_of(Window(topic=topic))
+    wanted = wanted_of(Window(topic=topic, kind=kind))
     if wanted is None:
         return
     for _, queue in holders(store, kind):

@@ -65,7 +65,8 @@ def wanted_of(
             return None
     else:
         topics = _topics_for(patterns)
-    return Wanted(window.due_from_ms, window.due_before_ms, topics, settled)
+    of_level = None if window.kind is None else window.kind == "level"
+    return Wanted(window.due_from_ms, window.due_before_ms, topics, settled, of_level)
 
 
 def is_users(topic: str) -> bool:
@@ -85,15 +86,16 @@ def _topics_for(patterns: Patterns) -> Bools | None:
 def holders(
     store: Store, kind: str | None = None, level: int | None = None
 ) -> list[tuple[int, Queue]]:
-    """The holding queues with the numbers that stand for them in places."""
+    """The holding queues with the numbers that stand for them in places.
+
+    A message of a level may wait in the timer queue too, since it was restored or renewed.
+    """
     numbered = [
         (0 if queue.topic == TIMER_TOPIC else queue.queue_id + 1, queue)
         for queue in store.outlook.holding_queues()
     ]
     if level is not None:
         return [pair for pair in numbered if pair[0] == level]
-    if kind == "level":
-        return [pair for pair in numbered if pair[0]]
     return [pair for pair in numbered if not pair[0]] if kind == "timed" else numbered
 
 

@@ -39,6 +39,7 @@ from queues.store.marks import PD_FORMER, LedgerMark
 from queues.store.messages import Outgoing
 from queues.store.names import DEAD_LETTER_PREFIX, JOURNAL_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC
 from queues.store.queuetable import Queue
+from queues.store.schedule import OF_LEVEL
 
 
 class Link(NamedTuple):
@@ -188,7 +189,7 @@ class Encoder:
             batch, held.body, leading + own + self._timer_properties(real, due_ms),
             self._queue_of(TIMER_TOPIC, 0), source, flag=held.flag, born_ms=held.born_ms,
             reconsume_times=held.reconsume_times, tag=tag, due_ms=due_ms,
-            topic_number=real.topic_number,
+            topic_number=real.topic_number | (OF_LEVEL if level else 0),
         )  # fmt: skip
         batch.add_keys(TIMER_TOPIC, keys)
 

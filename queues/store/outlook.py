@@ -10,7 +10,7 @@ handed over since the store was made cost nothing.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from queues.store.limits import DUE_MS_MAX, SCHEDULE_UNITS, TOPICS_MAX
 from queues.store.messages import QueueBounds
 from queues.store.names import SCHEDULE_TOPIC, TIMER_TOPIC
 from queues.store.queuetable import Queue, QueueTable
-from queues.store.schedule import DUE_BITS, LOST, Int64s, ScheduleTable
+from queues.store.schedule import DUE_BITS, LOST, NUMBER_MASK, Int64s, ScheduleTable
 
 #: So many units more than wanted are kept before they are narrowed again.
 _SHRUNK_ABOVE = 1000
@@ -42,6 +42,8 @@ class Wanted:
     topics: Bools | int | None = None
     #: Those whose settled word is not 0, instead of those that wait.
     settled: bool = False
+    #: Of the timer queue only messages of a level (they were restored or renewed), or only others.
+    of_level: bool | None = None
 
 
 class Found(NamedTuple):
@@ -227,6 +229,7 @@ class Outlook:
         """
         scratch = np.empty((2, SCHEDULE_UNITS), np.int64)
         bounds, table = self._bounds_of(queue), self._table_of(queue)
+        mine = wanted if queue.topic == TIMER_TOPIC else replace(wanted, of_level=None)
         first = max(start, bounds.min_offset)
         end = bounds.max_offset if stop is None else min(stop, bounds.max_offset)
         while first < end:
@@ -237,7 +240,7 @@ class Outlook:
             block = None if self._is_apart(place, wanted) else table.block(number)
             if block is not None:
                 rows = block[first - base : last - base]
-                found = self._look(rows, place, wanted, scratch[:, : len(rows)])
+                found = self._look(rows, place, mine, scratch[:, : len(rows)])
                 if found is not None:
                     yield first, rows, *found
             first = last
@@ -281,10 +284,13 @@ class Outlook:
             masks.append(due_ms < wanted.due_before_ms)
         if wanted.topics is not None:
             np.right_shift(seconds, DUE_BITS, out=numbers)
+            np.bitwise_and(numbers, NUMBER_MASK, out=numbers)
             if isinstance(wanted.topics, int):
                 masks.append(numbers == wanted.topics)
             else:
                 masks.append(wanted.topics[numbers])
+        if wanted.of_level is not None:
+            masks.append((seconds < 0) == wanted.of_level)
         return due_ms, _all_of(masks)
 
     # -- answers --------------------------------------------------------------------------------
@@ -334,7 +340,7 @@ class Outlook:
 
 def _tally(rows: Int64s) -> tuple[Int64s, Int64s]:
     """Numbers of the topics for which something waits, and how many each."""
-    counts = np.bincount(rows[rows[:, 0] == 0, 1] >> DUE_BITS)
+    counts = np.bincount(rows[rows[:, 0] == 0, 1] >> DUE_BITS & NUMBER_MASK)
     at = np.flatnonzero(counts)
     return at, counts[at]
 

@@ -26,10 +26,10 @@ from queues.store.errors import RecordCorrupt, RecordGone
 from queues.store.hashes import index_hashes
 from queues.store.held import tag_and_keys
 from queues.store.marks import LedgerMark, former_of, mark_of
-from queues.store.names import DEAD_LETTER_PREFIX, holds_schedule
+from queues.store.names import DEAD_LETTER_PREFIX, TIMER_TOPIC, holds_schedule
 from queues.store.properties import PD_IDEMPOTENCY, idempotency_text
 from queues.store.queuetable import Queue, QueueTable
-from queues.store.schedule import LOST
+from queues.store.schedule import LOST, OF_LEVEL
 
 _HOLDING = b"\x02REAL_TOPIC\x01"
 _LEADING = b"PD_DUE\x01"
@@ -226,7 +226,8 @@ class Scanner:
             return 0
         dead = record.topic.startswith(DEAD_LETTER_PREFIX)
         topic = origin_topic_of(record.own) if dead else record.real_topic
-        return self._queues.number_of(topic) if topic else 0
+        number = self._queues.number_of(topic) if topic else 0
+        return number | OF_LEVEL if record.topic == TIMER_TOPIC and record.level else number
 
     def settled_by(self, record: Parsed) -> tuple[Queue, int] | None:
         """The holding unit that the record settles, if its record is still there."""

@@ -9,7 +9,9 @@ word   field     meaning (native 8-byte words)
 0      settled   0 while the message waits; else the log offset of the record that settled
                  it: the delivered record, the next holding record after a move or renewal,
                  the cancel or parking record
-1      due       bits 0 to 43: due time, ms; bits 44 to 62: the number of the real topic
+1      due       bits 0 to 43: due time, ms; bits 44 to 62: the number of the real topic; bit 63,
+                 in the timer queue: a message of a level that waits there since it was restored
+                 or renewed
 =====  ========  ==========================================================================
 
 The invariant: the settled word is read and set under the append lock only, by one aligned store.
@@ -26,11 +28,16 @@ import numpy as np
 import numpy.typing as npt
 
 from queues.store.disk import Disk, Mapped
-from queues.store.limits import DUE_MS_MAX, SCHEDULE_UNITS
+from queues.store.limits import DUE_MS_MAX, SCHEDULE_UNITS, TOPICS_MAX
 
 UNIT_BYTES = 16
 FILE_BYTES = SCHEDULE_UNITS * UNIT_BYTES
 DUE_BITS = 44
+#: Added to the number of the real topic of a message of a level in the timer queue.
+OF_LEVEL = TOPICS_MAX
+#: What of word 1, shifted by `DUE_BITS`, is the number.
+NUMBER_MASK = TOPICS_MAX - 1
+_SIGN = 1 << 63
 #: The settled word of a unit whose record is damaged: no record begins there, nothing waits.
 LOST = 1
 
@@ -52,8 +59,9 @@ class ScheduleSlice:
 
 
 def due_word(due_ms: int, topic_number: int) -> int:
-    """Word 1 of an entry."""
-    return due_ms | topic_number << DUE_BITS
+    """Word 1 of an entry, as a signed number."""
+    word = due_ms | topic_number << DUE_BITS
+    return word - 2 * _SIGN if word & _SIGN else word
 
 
 class ScheduleTable:
@@ -103,7 +111,7 @@ class ScheduleTable:
     def due(self, unit: int) -> tuple[int, int]:
         """Due time and topic number of a unit."""
         word = self._file(unit // SCHEDULE_UNITS)[0].words[unit % SCHEDULE_UNITS * 2 + 1]
-        return word & DUE_MS_MAX, word >> DUE_BITS
+        return word & DUE_MS_MAX, word >> DUE_BITS & NUMBER_MASK
 
     def settle(self, unit: int, log_offset: int) -> None:
         """Set the settled word (under the append lock)."""
@@ -163,7 +171,8 @@ class ScheduleTable:
                 rows[unit - start : end - start] = array[unit - first : end - first]
             unit = end
         words = rows[:, 1]
-        return ScheduleSlice(start, rows[:, 0], words & DUE_MS_MAX, words >> DUE_BITS)
+        numbers = words >> DUE_BITS & NUMBER_MASK
+        return ScheduleSlice(start, rows[:, 0], words & DUE_MS_MAX, numbers)
 
     def block(self, number: int) -> Int64s | None:
         """The entries of one file, in place: settled word and word 1; None where there is none."""

@@ -119,6 +119,18 @@ def test_a_plan_runs_once(api: Api, house: House) -> None:
     assert (again.status, again.code, again.json["operation_id"]) == (409, "plan_used", plan_id)
 
 
+def test_a_filter_for_a_kind_means_what_the_message_says_of_itself(api: Api, house: House) -> None:
+    level, timed = api.send(delay_level=5), api.send(delay="1m")
+    api.delete(f"messages/{level['id']}")
+    api.post(f"messages/{level['id']}/restore")
+    assert house.plan("cancel", filter={"kind": "timed"})["count"] == 1
+    plan = house.plan("cancel", filter={"kind": "level"})
+    assert plan["count"] == 1
+    house.begin("cancel", plan["plan_id"])
+    house.run()
+    assert house.states([level, timed]) == ["cancelled", "scheduled"]
+
+
 def test_a_plan_lives_a_quarter_of_an_hour(api: Api, house: House, clock: ManualClock) -> None:
     sent = [api.send(delay="1h")]
     plan_id = house.plan("cancel", filter={"topic": "orders"})["plan_id"]

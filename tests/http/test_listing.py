@@ -59,6 +59,22 @@ def test_topic_kind_and_window_narrow_the_list(api):
     assert ids(listed(api, f"{after}&due_before=2026-09-21T14:16:20Z")) == [timed["id"]]
 
 
+def test_a_restored_message_of_a_level_is_one_still(api, clock):
+    """It waits in the timer queue then, for levels hold what came in the order of its time."""
+    other, level = api.send(delay="1m"), api.send(delay_level=5)
+    api.delete(f"messages/{level['id']}")
+    clock.advance(1_000)
+    assert api.post(f"messages/{level['id']}/restore").json["kind"] == "level"
+    assert ids(listed(api, "&kind=level")) == [level["id"]]
+    assert ids(listed(api, "&kind=timed")) == [other["id"]]
+    assert ids(listed(api, "&kind=level&topic=orders")) == [level["id"]]
+    assert listed(api, "&kind=level&topic=mail")["count"] == 0
+    assert sum(buckets(api).values()) == 2
+    api.patch(f"messages/{level['id']}", {"delay": "2m"})
+    assert ids(listed(api, "&kind=level")) == []
+    assert ids(listed(api, "&kind=timed")) == [other["id"], level["id"]]
+
+
 def test_what_is_cancelled_moved_or_delivered_waits_no_longer(api, clock):
     cancelled, moved, delivered = (api.send(delay="1m") for _ in range(3))
     api.delete(f"messages/{cancelled['id']}")

@@ -3,7 +3,8 @@
 from queues.store import Store
 from queues.store.control import Note, Word
 from queues.store.hashes import index_hash, tags_code
-from queues.store.names import JOURNAL_TOPIC, SCHEDULE_TOPIC, holds_schedule
+from queues.store.limits import SCHEDULE_UNITS
+from queues.store.names import JOURNAL_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC, holds_schedule
 from queues.store.record import RecordState, check_record, decode_record
 
 
@@ -84,3 +85,7 @@ def _assert_settled(
         assert row.settled[0] == settled.get((record.topic, record.queue_id, at), 0)
         topic = record.properties.get("REAL_TOPIC")
         assert store.topic_name(int(row.topic_number[0])) == topic
+        queue = store._queues.find(record.topic, record.queue_id)
+        block = store.outlook._table_of(queue).block(at // SCHEDULE_UNITS)
+        of_level = record.topic == TIMER_TOPIC and record.properties["PD_KIND"][0] == "L"
+        assert (block[at % SCHEDULE_UNITS, 1] < 0) == of_level

@@ -132,4 +132,7 @@ def lived(store: Store, clock: ManualClock) -> list[str]:
     store.park(TIMER_TOPIC, 0, 30, reason="the topic was deleted")
     store.park(TIMER_TOPIC, 0, 31, reason="the topic was deleted")
     store.release(ids[9 + 31], by="tester")
+    ids.append(send_level(store, 18))
+    store.cancel(ids[-1], by="tester")
+    store.restore(ids[-1], by="tester")
     return ids
