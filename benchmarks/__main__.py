@@ -21,6 +21,7 @@ NAMES = (
     "console",
     "consume",
     "analytics",
+    "reporting",
     "renewing",
     "timer_engines",
 )

@@ -30,8 +30,8 @@ ONE_BY_ONE_MAX = 7
 BULK_RECORDS_MIN = 48
 #: Open file descriptors of ConsumeQueue files a process keeps.
 OPEN_QUEUE_FILES_MAX = 256
-#: ConsumeQueue files that one process keeps mapped for scattered reads.
-MAPPED_QUEUE_FILES_MAX = 16
+#: ConsumeQueue files that one process keeps mapped for scattered reads: ten million units are 34.
+MAPPED_QUEUE_FILES_MAX = 64
 #: Space that hand-overs, cancels, retries and acks can fall back to on a full disk.
 BALLAST_BYTES = 64 * 1024 * 1024
 #: Units in one file of the schedule table: 1 MiB of 16-byte entries.
