@@ -22,6 +22,11 @@ PAGES = [
     "people/", "auth/user/", "password_change/",
 ]  # fmt: skip
 
+#: Cards of which a part can be seen only by scrolling sideways.
+_CUT_OFF = """() => [...document.querySelectorAll('main .card, main table')]
+    .filter(e => e.scrollWidth > e.clientWidth + 1)
+    .map(e => `${e.outerHTML.slice(0, 80)}: ${e.scrollWidth} of ${e.clientWidth}`)"""
+
 
 def look_at(visitor: Visitor, path: str) -> None:
     """As most people see it, then as those with a small dark screen do."""
@@ -31,6 +36,7 @@ def look_at(visitor: Visitor, path: str) -> None:
     visitor.open(path)
     assert page.title().endswith("Postdate")
     assert visitor.complaints() == []
+    assert page.evaluate(_CUT_OFF) == []
     page.set_viewport_size({"width": 390, "height": 844})
     page.emulate_media(color_scheme="dark")
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
@@ -57,6 +63,21 @@ def test_the_pages_of_one_message_are_accessible_and_fit(visitor: Visitor, part:
     body = {"order": 7, "text": "x" * 300}
     message_id = first_id(visitor, {"body": body, "delay": "2h", "keys": ["k" * 100]})
     look_at(visitor, f"/admin/messages/{message_id}/{part}")
+
+
+def test_keys_with_limits_and_an_end_fit_with_all_their_actions(visitor: Visitor) -> None:
+    page = visitor.page
+    page.set_viewport_size({"width": 1440, "height": 900})
+    visitor.open("/admin/keys/new/")
+    page.get_by_label("Name", exact=True).fill("exports to the warehouse")
+    page.get_by_role("textbox", name="Topics").fill("orders,payments")
+    page.get_by_label("Expires after days").fill("30")
+    page.get_by_label("Requests per second").fill("10")
+    page.get_by_label("Messages per second").fill("200")
+    page.get_by_role("button", name="Make the key").click()
+    visitor.open("/admin/keys/")
+    expect(page.get_by_role("rowheader", name="exports to the warehouse")).to_be_visible()
+    assert page.evaluate(_CUT_OFF) == []
 
 
 def test_pages_for_errors_help_and_are_accessible(visitor: Visitor) -> None:

@@ -288,9 +288,8 @@ def test_a_group_shows_who_asks_for_messages_with_which_key(console):
     console.api.send()
     assert "no consumer asked" not in console.text("/admin/groups/billing/")
     console.api.wiring.clock.advance(120_000)
-    assert "no consumer asked for any since 2026-09-21T14:13:20" in console.text(
-        "/admin/groups/billing/"
-    )
+    since = 'no consumer asked for any since <time datetime="2026-09-21T14:13:20.000Z"'
+    assert since in console.text("/admin/groups/billing/")
     assert "not consuming" in console.text("/admin/groups/")
 
 

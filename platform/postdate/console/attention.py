@@ -5,8 +5,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.urls import reverse
+from django.utils.html import format_html
 
 from postdate.console.duebars import HOT_SECOND
+from postdate.console.tags import moment
 from queues import wires
 from queues.selectors.control import cache
 from queues.selectors.dueload import Counted
@@ -120,8 +122,10 @@ def _clock(loops: list[LoopState]) -> list[Notice]:
         return []
     at_ms, step_ms = max(steps)
     way = "forward" if (step_ms or 0) > 0 else "back"
-    when = datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%H:%M:%S UTC")
-    detail = f"{abs(step_ms or 0):,} ms {way} at {when}. Due times go by the wall clock."
+    detail = format_html(
+        "{} ms {} at {}. Due times go by the wall clock.",
+        f"{abs(step_ms or 0):,}", way, moment(at_ms, "clock"),
+    )  # fmt: skip
     return [Notice("warn", "The wall clock was set", detail, reverse("loops"), "Loops")]
 
 
@@ -151,8 +155,10 @@ def _hot_seconds(seconds: Counted) -> list[Notice]:
     if not hot:
         return []
     count, at_ms = max(hot)
-    when = datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%H:%M:%S UTC")
     title = f"{len(hot)} hot second{'' if len(hot) == 1 else 's'} in the next hour"
-    detail = f"{count:,} messages are due at {when}; the last of them will be late."
+    detail = format_html(
+        "{} messages are due at {}; the last of them will be late.",
+        f"{count:,}", moment(at_ms, "clock"),
+    )  # fmt: skip
     address = f"{reverse('forecast')}?from={at_ms - 60_000}&span=3m"
     return [Notice("warn", title, detail, address, "See it")]

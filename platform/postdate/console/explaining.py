@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+from django.utils.html import format_html
+
+from postdate.console.tags import moment
 from queues import wires
 from queues.durations import format_duration
-from queues.moments import format_moment
 from queues.selectors.messages import lateness_ms
 from queues.store import MessageView
 from queues.store.names import SCHEDULE_TOPIC
@@ -84,7 +86,8 @@ def _delivered(view: MessageView) -> Why:
         return Why("ok", "It was handed over.")
     if late_ms <= _ON_TIME_MS:
         return Why("ok", f"It was handed over on time, {late_ms} ms after it was due.")
-    return Why("warn", f"It was handed over {format_duration(late_ms)} late. {_cause(view)}")
+    text = "It was handed over {} late. {}"
+    return Why("warn", format_html(text, format_duration(late_ms), _cause(view)))
 
 
 def _cause(view: MessageView) -> str:
@@ -93,7 +96,8 @@ def _cause(view: MessageView) -> str:
     for event in after:
         if event.event in ("restored", "released"):
             what = "cancelled" if event.event == "restored" else "parked"
-            return f"It was {what} when it came due and {event.event} at {_clock(event.at_ms)}."
+            text = "It was {} when it came due and {} at {}."
+            return format_html(text, what, event.event, moment(event.at_ms, "clock"))
     if view.created_ms > view.due_ms:
         return "It was sent after the moment that it was dated to."
     if any(event.event == "moved" for event in after):
@@ -102,7 +106,3 @@ def _cause(view: MessageView) -> str:
         "The loop was busy or not running at that moment; see whether others were due in the same "
         "second, and since when the loop has its holder."
     )
-
-
-def _clock(at_ms: int) -> str:
-    return format_moment(at_ms)[11:19] + " UTC"

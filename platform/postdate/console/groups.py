@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.html import format_html
 
 from postdate.console.actions import Begun, act, confirm, follow
 from postdate.console.groupform import GroupForm, told, told_policy
 from postdate.console.pages import Context, acting, page, posted
+from postdate.console.tags import moment
 from queues import wires
-from queues.moments import format_moment
 from queues.selectors.backlog import count_dead, count_retrying, lag_of
 from queues.selectors.consumers import last_seen_ms, list_consumers
 from queues.selectors.control import GroupView, cache, get_group
@@ -140,9 +141,9 @@ def why_nothing(
         )
         reasons.append(("info", text))
     if row.ready and not row.consuming and not group.paused:
-        since = "within the day" if not seen_ms else f"since {format_moment(seen_ms)}"
-        text = f"{row.ready:,} messages are ready, and no consumer asked for any {since}."
-        reasons.append(("bad", text))
+        since = format_html("since {}", moment(seen_ms)) if seen_ms else "within the day"
+        text = "{} messages are ready, and no consumer asked for any {}."
+        reasons.append(("bad", format_html(text, f"{row.ready:,}", since)))
     elif not row.ready and not group.paused:
         reasons.append(("info", "Nothing is ready: it has received all that came so far."))
     return reasons
