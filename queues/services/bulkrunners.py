@@ -61,6 +61,8 @@ class Run:
         self.looked = self.changed = 0
         #: What someone else settled in the moment.
         self.lost = 0
+        # Else the last portion of a former run that was killed would be settled by someone else.
+        self.store.bulk.finish()
 
     def change(
         self, portions: Iterator[list[HeldUnit]], total: int,

@@ -124,6 +124,11 @@ class Appender:
         finally:
             self._parts.lock.release()
 
+    def finish(self) -> int:
+        """Finish or undo a write that its process died in, if there is one; the log's end."""
+        with self.hold():
+            return self._control.words[Word.COMMITTED]
+
     # -- one write ------------------------------------------------------------------------------
 
     def write(

@@ -94,6 +94,10 @@ class BulkChanges:
         except (RecordGone, RecordCorrupt):
             return None
 
+    def finish(self) -> None:
+        """Finish what a process died in, and let it be seen, so that its changes can be counted."""
+        self._settle_flush(self._appender.finish())
+
     def cancel(self, units: Sequence[HeldUnit], *, by: str, reason: str | None) -> set[int]:
         """Cancel them; returns the units of those that someone else had settled."""
         body = json.dumps({"reason": reason} if reason else {}).encode()

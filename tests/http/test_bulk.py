@@ -5,15 +5,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from queues.services.bulkrunners import bulk_runners
 from queues.services.operations import OperationLeft
 from queues.store.bulkchanges import BulkChanges
+from queues.store.dispatch import Dispatcher
+from queues.store.names import TIMER_TOPIC
 from queues.testing import OwnWiring
 from scheduler.housekeeping.operations import Operations
 from tests.http.conftest import Api
 from tests.support.clock import ManualClock
+from tests.support.faulty_disk import Died
 
 NOW_MS = 1_790_000_000_000
 MINUTE, HOUR = 60_000, 3_600_000
@@ -129,6 +133,29 @@ def test_a_filter_for_a_kind_means_what_the_message_says_of_itself(api: Api, hou
     house.begin("cancel", plan["plan_id"])
     house.run()
     assert house.states([level, timed]) == ["cancelled", "scheduled"]
+
+
+def test_what_a_killed_run_was_writing_is_counted_as_changed(
+    api: Api, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its records are in the log, and the next one to write finishes them."""
+    sent = [api.send(delay=f"{n + 1}h") for n in range(5)]
+    plan_id = house.plan("cancel", filter={"topic": "orders"})["plan_id"]
+    house.begin("cancel", plan_id)
+    store = api.wiring.store
+    queue = store.outlook.queue(TIMER_TOPIC, 0)
+    units = list(store.bulk.load(queue, np.arange(3), np.zeros(3, np.int64)))
+
+    def die(*_: object) -> None:
+        raise Died
+
+    with monkeypatch.context() as dying:
+        dying.setattr(Dispatcher, "apply", die)
+        with pytest.raises(Died):
+            store.bulk.cancel(units, by=f"operation:{plan_id}", reason=None)
+    house.run()
+    assert house.done(plan_id)["result"] == {"planned": 5, "changed": 5, "lost": 0}
+    assert house.states(sent) == ["cancelled"] * 5
 
 
 def test_a_plan_lives_a_quarter_of_an_hour(api: Api, house: House, clock: ManualClock) -> None:
