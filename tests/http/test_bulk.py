@@ -1,78 +1,19 @@
 """Bulk changes: looked at first, carried out once, true whatever else happens, taken back."""
 
-import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from queues.services.bulkrunners import bulk_runners
 from queues.services.operations import OperationLeft
 from queues.store.bulkchanges import BulkChanges
-from queues.store.dispatch import Dispatcher
-from queues.store.names import TIMER_TOPIC
 from queues.testing import OwnWiring
-from scheduler.housekeeping.operations import Operations
 from tests.http.conftest import Api
+from tests.support.bulkhouse import House
 from tests.support.clock import ManualClock
-from tests.support.faulty_disk import Died
 
 NOW_MS = 1_790_000_000_000
 MINUTE, HOUR = 60_000, 3_600_000
-
-
-class House:
-    """Housekeeping that runs operations when a test says so."""
-
-    def __init__(self, api: Api, folder: Path) -> None:
-        self.api, self.wiring = api, api.wiring
-        self.wiring.runners = {runner.kind: runner for runner in bulk_runners()}
-        self.waiting: list[Callable[[], None]] = []
-        self.operations = Operations(
-            self.wiring.store, folder, threading.Event(), start=self.waiting.append
-        )
-
-    def run(self) -> None:
-        self.operations.look(self.wiring.clock.now_ms())
-        while self.waiting:
-            self.waiting.pop(0)()
-
-    def plan(self, verb: str, **request: Any) -> Any:
-        answer = self.api.post(f"bulk/{verb}", {"dry_run": True, **request})
-        assert answer.status == 200, answer.json
-        return answer.json
-
-    def begin(self, verb: str, plan_id: str) -> str:
-        answer = self.api.post(f"bulk/{verb}", {"plan_id": plan_id})
-        assert answer.status == 202, answer.json
-        assert answer.headers["Location"] == f"/api/v1/operations/{answer.json['id']}"
-        return str(answer.json["id"])
-
-    def do(self, verb: str, **request: Any) -> Any:
-        """Plan and carry out; the finished operation."""
-        one = self.begin(verb, self.plan(verb, **request)["plan_id"])
-        self.run()
-        return self.done(one)
-
-    def done(self, operation_id: str) -> Any:
-        told = self.api.get(f"operations/{operation_id}").json
-        assert told["done"], told
-        return told
-
-    def undo(self, operation_id: str) -> Any:
-        answer = self.api.post(f"operations/{operation_id}/undo")
-        assert answer.status == 202, answer.json
-        self.run()
-        return self.done(answer.json["id"])
-
-    def states(self, sent: list[Any]) -> list[str]:
-        return [self.api.get(f"messages/{one['id']}").json["state"] for one in sent]
-
-    def dues(self, sent: list[Any]) -> list[int]:
-        told = [self.api.get(f"messages/{one['id']}").json["due_at_ms"] for one in sent]
-        return [due_ms - NOW_MS for due_ms in told]
 
 
 @pytest.fixture
@@ -133,29 +74,6 @@ def test_a_filter_for_a_kind_means_what_the_message_says_of_itself(api: Api, hou
     house.begin("cancel", plan["plan_id"])
     house.run()
     assert house.states([level, timed]) == ["cancelled", "scheduled"]
-
-
-def test_what_a_killed_run_was_writing_is_counted_as_changed(
-    api: Api, house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its records are in the log, and the next one to write finishes them."""
-    sent = [api.send(delay=f"{n + 1}h") for n in range(5)]
-    plan_id = house.plan("cancel", filter={"topic": "orders"})["plan_id"]
-    house.begin("cancel", plan_id)
-    store = api.wiring.store
-    queue = store.outlook.queue(TIMER_TOPIC, 0)
-    units = list(store.bulk.load(queue, np.arange(3), np.zeros(3, np.int64)))
-
-    def die(*_: object) -> None:
-        raise Died
-
-    with monkeypatch.context() as dying:
-        dying.setattr(Dispatcher, "apply", die)
-        with pytest.raises(Died):
-            store.bulk.cancel(units, by=f"operation:{plan_id}", reason=None)
-    house.run()
-    assert house.done(plan_id)["result"] == {"planned": 5, "changed": 5, "lost": 0}
-    assert house.states(sent) == ["cancelled"] * 5
 
 
 def test_a_plan_lives_a_quarter_of_an_hour(api: Api, house: House, clock: ManualClock) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from queues.services.purging import purge_runners
 from tests.http.conftest import Api
-from tests.http.test_bulk import House
+from tests.support.bulkhouse import House
 from tests.support.clock import ManualClock
 
 MINUTE = 60_000
