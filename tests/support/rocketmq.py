@@ -11,6 +11,7 @@ import os
 import queue
 import shutil
 import socket
+import struct
 import subprocess
 import threading
 import time
@@ -25,6 +26,9 @@ CACHE = ROOT / "var" / "cache" / f"rocketmq-{VERSION}"
 FETCH_S_MAX = 600
 START_S_MAX = 90
 STOP_S_MAX = 60
+#: RocketMQ's remoting: the length of what follows, and that of its head, a JSON object.
+_FRAME = struct.Struct(">ii")
+_GET_BROKER_CLUSTER_INFO = 106
 #: Java 17 keeps these from code that unmaps files; RocketMQ's own scripts open them as well.
 _OPENED = (
     "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
@@ -179,7 +183,20 @@ class Cluster:
             memory=BROKER_MEMORY,
         )
         self.broker.await_up()
+        # Up, it registers some seconds later; a topic that is made before leads nowhere.
+        await_that(self._is_registered, within_s=START_S_MAX, what="the name server knows it")
         return self.broker
+
+    def _is_registered(self) -> bool:
+        """Whether the name server, asked for the cluster's brokers, tells of ours."""
+        head = {"code": _GET_BROKER_CLUSTER_INFO, "language": "JAVA", "version": 0, "opaque": 1,
+                "flag": 0}  # fmt: skip
+        data = json.dumps(head).encode()
+        with socket.create_connection(("127.0.0.1", self._name_port), timeout=START_S_MAX) as asked:
+            asked.sendall(_FRAME.pack(4 + len(data), len(data)) + data)
+            with asked.makefile("rb") as answer:
+                size, _ = _FRAME.unpack(answer.read(_FRAME.size))
+                return self.address.encode() in answer.read(size - 4)
 
     def close(self) -> None:
         """End both."""
