@@ -14,7 +14,6 @@ from queues.store.hashes import index_hashes
 from queues.store.indexfile import HEADER_BYTES, SLOT_BYTES, IndexFile, index_file_bytes
 from queues.store.inspection import runs
 from queues.store.inspection.dump import dump_records, dump_units
-from queues.store.inspection.entries import learn_slots
 from queues.store.inspection.findings import Report
 from queues.store.inspection.layout import find_layout
 from queues.store.inspection.log import LogWalk
@@ -345,28 +344,6 @@ def test_a_damaged_index_is_told_with_file_and_offset(made: Made, at: int, told_
     path = next((made.root / "index").iterdir())
     poke(path, at, bytes([peek(path, at, 1)[0] ^ 0x21]))
     assert (path.name, told_at) in [found[:2] for found in findings(made.root)]
-
-
-@pytest.mark.parametrize(("slots", "entries"), [(10, 40), (7, 100), (1000, 50), (3, 3000)])
-def test_the_sizes_of_an_index_file_are_learned_from_it(
-    tmp_path: Path, slots: int, entries: int
-) -> None:
-    mapped = Disk().map(tmp_path / "1", size_bytes=index_file_bytes(slots, entries), create=True)
-    chance = np.random.default_rng(1)
-    hashes = chance.integers(0, 2**31, 30, dtype=np.int32)
-    offsets = np.arange(30, dtype=np.int64) * 300
-    IndexFile(mapped, slots, entries).append(hashes, offsets, BEGIN_MS + offsets)
-    assert learn_slots(mapped) == slots
-
-
-def test_the_sizes_are_learned_from_a_few_entries_too(tmp_path: Path) -> None:
-    for seed in range(40):
-        path = tmp_path / str(seed)
-        mapped = Disk().map(path, size_bytes=index_file_bytes(64, 4_000), create=True)
-        hashes = np.random.default_rng(seed).integers(0, 2**31, 8, dtype=np.int32)
-        offsets = np.arange(8, dtype=np.int64) * 300
-        IndexFile(mapped, 64, 4_000).append(hashes, offsets, BEGIN_MS + offsets)
-        assert learn_slots(mapped) == 64
 
 
 def test_a_config_file_that_is_not_json_is_told(made: Made) -> None:
