@@ -1,6 +1,6 @@
 """CRC-32, zlib's, with which RocketMQ seals records: of every record that is moved or read.
 
-zlib-ng computes it with the processor's vector instructions, in a fifth of zlib's time for a record
+zlib-ng computes it with the processor's vector instructions, in a third of zlib's time for a record
 of ours. Where it is not installed (a Spark cluster that was sent only this code) zlib does.
 """
 
