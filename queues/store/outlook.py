@@ -283,11 +283,12 @@ class Outlook:
         if high >= wanted.due_before_ms:
             masks.append(due_ms < wanted.due_before_ms)
         if wanted.topics is not None:
-            np.right_shift(seconds, DUE_BITS, out=numbers)
-            np.bitwise_and(numbers, NUMBER_MASK, out=numbers)
             if isinstance(wanted.topics, int):
-                masks.append(numbers == wanted.topics)
+                np.bitwise_and(seconds, NUMBER_MASK << DUE_BITS, out=numbers)
+                masks.append(numbers == wanted.topics << DUE_BITS)
             else:
+                # Bit 63 makes a number negative, and counted from the mask's end it is the same.
+                np.right_shift(seconds, DUE_BITS, out=numbers)
                 masks.append(wanted.topics[numbers])
         if wanted.of_level is not None:
             masks.append((seconds < 0) == wanted.of_level)
