@@ -57,12 +57,13 @@ def wanted_of(
 ) -> Wanted | None:
     """The units that a window means to someone with these topic patterns; None: there are none."""
     outlook = wires.wiring().get_store().outlook
-    topics: int | Bools | None
+    topics: tuple[int, ...] | Bools | None
     if window.topic is not None:
-        topics = outlook.topic_number(window.topic)
+        number = outlook.topic_number(window.topic)
         known = is_users(window.topic) or window.retries
-        if topics is None or not known or not patterns.allow(window.topic):
+        if number is None or not known or not patterns.allow(window.topic):
             return None
+        topics = (number,)
     else:
         topics = _topics_for(patterns)
     of_level = None if window.kind is None else window.kind == "level"
@@ -74,13 +75,13 @@ def is_users(topic: str) -> bool:
     return not topic.startswith("%") and not is_system_topic(topic)
 
 
-def _topics_for(patterns: Patterns) -> Bools | None:
+def _topics_for(patterns: Patterns) -> Bools | tuple[int, ...] | None:
     store = wires.wiring().get_store()
     topics = store.topics()
     if patterns.takes_all and not any(topic.startswith(RETRY_PREFIX) for topic in topics):
         return None
     takes: Callable[[str], bool] = lambda topic: is_users(topic) and patterns.allow(topic)  # noqa: E731
-    return store.outlook.topic_mask(takes)
+    return store.outlook.topic_numbers(takes)
 
 
 def holders(

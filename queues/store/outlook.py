@@ -29,6 +29,8 @@ NEVER_MS = DUE_MS_MAX + 1
 #: The zone of a block whose due times are not known.
 _ANY = (-1, NEVER_MS)
 Bools = npt.NDArray[np.bool_]
+#: So many topics are compared one by one; of more, each unit's is looked up in a mask.
+_COMPARED_MAX = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,8 @@ class Wanted:
     #: Due at or after, and before, ms.
     due_from_ms: int = 0
     due_before_ms: int = DUE_MS_MAX + 1
-    #: Numbers of the real topics, or one of them; None: any.
-    topics: Bools | int | None = None
+    #: Numbers of the real topics: a few, or a mask of all there can be; None: any.
+    topics: Bools | tuple[int, ...] | None = None
     #: Those whose settled word is not 0, instead of those that wait.
     settled: bool = False
     #: Of the timer queue only messages of a level (they were restored or renewed), or only others.
@@ -155,13 +157,15 @@ class Outlook:
         queue = self._queues.find(topic, queue_ids[0]) if queue_ids else None
         return None if queue is None else queue.topic_number
 
-    def topic_mask(self, allow: Callable[[str], bool]) -> Bools:
-        """The numbers of the topics that `allow` takes, as an array to index."""
+    def topic_numbers(self, allow: Callable[[str], bool]) -> Bools | tuple[int, ...]:
+        """The numbers of the topics that `allow` takes, for `Wanted.topics`."""
         self._queues.refresh()
-        mask = np.zeros(TOPICS_MAX, np.bool_)
         numbers = {queue.topic: queue.topic_number for queue in self._queues.queues}
-        for topic, number in numbers.items():
-            mask[number] = allow(topic)
+        taken = tuple(number for topic, number in numbers.items() if allow(topic))
+        if len(taken) <= _COMPARED_MAX:
+            return taken
+        mask = np.zeros(TOPICS_MAX, np.bool_)
+        mask[list(taken)] = True
         return mask
 
     def queue(self, topic: str, queue_id: int) -> Queue:
@@ -267,6 +271,10 @@ class Outlook:
         if settled == (0 if wanted.settled else len(rows)):
             return None
         seconds = rows[:, 1]
+        if wanted.topics is not None:
+            # Read more than once, every other word costs more than this copy of them.
+            np.copyto(numbers, seconds)
+            seconds = numbers
         np.bitwise_and(seconds, DUE_MS_MAX, out=due_ms)
         if whole and place not in self._zones:
             self._zones[place] = int(due_ms.min()), int(due_ms.max())
@@ -282,16 +290,10 @@ class Outlook:
             masks.append(due_ms >= wanted.due_from_ms)
         if high >= wanted.due_before_ms:
             masks.append(due_ms < wanted.due_before_ms)
-        if wanted.topics is not None:
-            if isinstance(wanted.topics, int):
-                np.bitwise_and(seconds, NUMBER_MASK << DUE_BITS, out=numbers)
-                masks.append(numbers == wanted.topics << DUE_BITS)
-            else:
-                # Bit 63 makes a number negative, and counted from the mask's end it is the same.
-                np.right_shift(seconds, DUE_BITS, out=numbers)
-                masks.append(wanted.topics[numbers])
         if wanted.of_level is not None:
             masks.append((seconds < 0) == wanted.of_level)
+        if wanted.topics is not None:
+            masks.append(_are_of(numbers, wanted.topics))
         return due_ms, _all_of(masks)
 
     # -- answers --------------------------------------------------------------------------------
@@ -344,6 +346,18 @@ def _tally(rows: Int64s) -> tuple[Int64s, Int64s]:
     counts = np.bincount(rows[rows[:, 0] == 0, 1] >> DUE_BITS & NUMBER_MASK)
     at = np.flatnonzero(counts)
     return at, counts[at]
+
+
+def _are_of(seconds: Int64s, topics: Bools | tuple[int, ...]) -> Bools:
+    """Which words are of one of some topics; they are written over."""
+    if not isinstance(topics, tuple):
+        # Bit 63 makes a number negative, and counted from the mask's end it is the same.
+        return topics[np.right_shift(seconds, DUE_BITS, out=seconds)]
+    np.bitwise_and(seconds, NUMBER_MASK << DUE_BITS, out=seconds)
+    keep = np.zeros(len(seconds), np.bool_)
+    for topic in topics:
+        keep |= seconds == topic << DUE_BITS
+    return keep
 
 
 def _all_of(masks: list[Bools]) -> Bools | None:
