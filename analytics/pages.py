@@ -1,6 +1,5 @@
 """The pages of reports in the console: runs, one report, its charts and files."""
 
-from datetime import datetime
 from typing import Any
 
 from django.contrib import admin, messages
@@ -16,9 +15,8 @@ from analytics.selectors import reports as selectors
 from analytics.services.places import run_dir
 from analytics.services.reports import request_report
 from queues import wires
-from queues.admin.pages import acting
-from queues.codes import Code
-from queues.moments import format_moment, parse_moment
+from queues.admin.pages import acting, read_moment
+from queues.moments import format_moment
 from queues.problems import Problem
 from queues.selectors.operations import get_operation
 
@@ -32,19 +30,21 @@ _FILE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 def reports_page(request: HttpRequest) -> HttpResponse:
     """Runs, newest first; a form begins one."""
     may_run = request.user.has_perm("analytics.add_reportrun")
-    if request.method == "POST" and may_run:
-        _begin(request)
+    if request.method == "POST" and may_run and _is_begun(request):
         return redirect("reports-page")
     rows = [_told(run) for run in selectors.recent_runs(_SHOWN_MAX)]
-    return _page(request, "analytics/reports.html", "Reports", rows=rows, may_run=may_run)
+    return _page(
+        request, "analytics/reports.html", "Reports",
+        rows=rows, may_run=may_run, asked=request.POST,
+    )  # fmt: skip
 
 
-def _begin(request: HttpRequest) -> None:
+def _is_begun(request: HttpRequest) -> bool:
     try:
         begun = request_report(
             report="lateness",
-            from_ms=_moment(request.POST.get("from", "")),
-            to_ms=_moment(request.POST.get("to", "")),
+            from_ms=read_moment(request.POST, "from"),
+            to_ms=read_moment(request.POST, "to"),
             topic=request.POST.get("topic", "").strip() or None,
             by=acting(request),
             now_ms=wires.wiring().get_clock().now_ms(),
@@ -52,19 +52,10 @@ def _begin(request: HttpRequest) -> None:
         )
     except Problem as problem:
         messages.error(request, problem.detail)
-        return
+        return False
     told = "The report is being made." if begun.is_new else "This report is being made already."
     messages.success(request, told)
-
-
-def _moment(text: str) -> int | None:
-    text = text.strip()
-    if text in ("", "now"):
-        return None
-    at_ms = int(text) if text.isascii() and text.isdigit() else parse_moment(text)
-    if at_ms is None:
-        raise Problem(Code.FIELD_INVALID, f"{text!r} is no moment: write 2026-01-31T00:00:00Z.")
-    return at_ms
+    return True
 
 
 def _told(run: ReportRun) -> dict[str, Any]:
@@ -75,8 +66,7 @@ def _told(run: ReportRun) -> dict[str, Any]:
         took = f"{(run.finished_at - run.started_at).total_seconds():.0f}\N{NO-BREAK SPACE}s"
     return {
         "run": run,
-        "period": (_shown(run.from_ms), _shown(run.to_ms)),
-        "asked": _minute(run.created_at),
+        "asked_ms": int(run.created_at.timestamp() * 1000),
         "took": took,
         "percent": None if operation is None else operation.done,
     }
@@ -85,10 +75,6 @@ def _told(run: ReportRun) -> dict[str, Any]:
 def _shown(at_ms: int) -> str:
     """A moment as people read it, in one piece."""
     return format_moment(at_ms)[:16].replace("T", "\N{NO-BREAK SPACE}")
-
-
-def _minute(at: datetime) -> str:
-    return at.strftime("%Y-%m-%d %H:%M")
 
 
 def report_page(request: HttpRequest, run_id: str) -> HttpResponse:

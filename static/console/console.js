@@ -69,8 +69,16 @@
     zone.setAttribute("aria-label", `Times are shown in ${name}. Show them in ${inUtc() ? "your own zone" : "UTC"}.`);
     zone.title = zone.getAttribute("aria-label");
   };
+  const PICKERS = "input[type=datetime-local]";
+  const picked = (field) => new Date(`${field.value}${inUtc() ? "Z" : ""}`).getTime();
+  const setPicked = (field, ms) => {
+    const offset = inUtc() ? 0 : new Date(ms).getTimezoneOffset();
+    field.value = new Date(ms - offset * 60000).toISOString().slice(0, 19);
+  };
   zone?.addEventListener("click", () => {
+    const moments = all(PICKERS).filter((field) => field.value).map((field) => [field, picked(field)]);
     localStorage.setItem("zone", inUtc() ? "local" : "utc");
+    for (const [field, ms] of moments) setPicked(field, ms);
     tellZone();
     tellTimes();
   });
@@ -213,19 +221,16 @@
       for (const field of all("input, select", form)) if (!field.value) field.disabled = true;
     });
   }
-  // A moment is picked in the viewer's zone and sent with it.
-  for (const field of all("input[type=datetime-local]")) {
+  // A moment is picked in the zone that times are shown in, and sent with it.
+  for (const field of all(PICKERS)) {
     const form = field.form;
-    if (field.dataset.ms) {
-      const at = new Date(Number(field.dataset.ms));
-      field.value = new Date(at.getTime() - at.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
-    }
+    if (field.dataset.ms) setPicked(field, Number(field.dataset.ms));
     form?.addEventListener("submit", () => {
       if (!field.value || field.disabled) return;
       const exact = document.createElement("input");
       exact.type = "hidden";
       exact.name = `${field.name}_ms`;
-      exact.value = String(new Date(field.value).getTime());
+      exact.value = String(picked(field));
       form.append(exact);
     });
   }

@@ -178,6 +178,21 @@ def test_a_moment_is_picked_in_the_viewers_zone(visitor: Visitor) -> None:
     expect(page.locator(".facts .clock").first).to_contain_text("12:00:00.000")
 
 
+def test_a_moment_is_picked_in_utc_where_times_are_shown_in_it(visitor: Visitor) -> None:
+    message_id = send(visitor, delay="5h")
+    page = visitor.open(f"/admin/messages/{message_id}/move/")
+    tomorrow = page.evaluate("new Date(Date.now() + 86400000).toISOString().slice(0, 10)")
+    page.fill("#id_at", f"{tomorrow}T12:00:00")
+    in_berlin = page.evaluate("new Date(document.querySelector('#id_at').value).getTime()")
+    page.click("#zone")
+    written = page.input_value("#id_at")
+    assert page.evaluate("(text) => Date.parse(`${text}Z`)", written) == in_berlin, "it moves along"
+    page.fill("#id_at", f"{tomorrow}T12:00:00")
+    say_yes(page)
+    expect(page.locator(".facts .clock").first).to_contain_text("12:00:00.000 UTC")
+    page.click("#zone")
+
+
 def test_a_topic_and_a_group_are_made_paused_and_deleted(visitor: Visitor) -> None:
     page = visitor.open("/admin/new-topic/")
     page.fill("#id_name", "by-hand")

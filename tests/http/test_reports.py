@@ -365,8 +365,11 @@ def test_a_report_is_asked_for_in_the_console(api: Api, browser: Client, spark: 
     assert "is being made" in answer.content.decode()
     (run,) = begun()
     assert (run.topic, run.by) == ("orders", "user:root")
-    refused = browser.post("/admin/reports/", {"from": "yesterday"}, follow=True)
-    assert "is no moment" in refused.content.decode()
+    refused = browser.post("/admin/reports/", {"from": "yesterday", "topic": "mail"}, follow=True)
+    page = refused.content.decode()
+    assert "is no moment" in page
+    assert 'value="yesterday"' in page, "what was typed is still there to be mended"
+    assert 'value="mail"' in page
     assert len(begun()) == 1
     assert api.wiring.store
     assert spark.arguments == []

@@ -11,11 +11,12 @@ from django.urls import reverse
 
 from postdate.console import drawing
 from postdate.console.actions import confirm
-from postdate.console.forms import MOMENT_INPUT, read_moment
+from postdate.console.forms import MOMENT_INPUT
 from postdate.console.messages import topic_names
 from postdate.console.pages import Context, acting, page, posted
 from postdate.console.searching import everyone, level_choices
 from queues import wires
+from queues.admin.pages import read_moment
 from queues.problems import Problem
 from queues.selectors.listing import Filter
 from queues.selectors.scheduled import Window

@@ -14,10 +14,11 @@ from django.urls import reverse
 
 from postdate.console.actions import act, confirm
 from postdate.console.failures import trail_of
-from postdate.console.forms import WhenForm, read_moment
+from postdate.console.forms import WhenForm
 from postdate.console.messages import send_own, shown_text
 from postdate.console.pages import Context, acting, page, posted
 from queues import wires
+from queues.admin.pages import read_moment
 from queues.api.telling import user_properties
 from queues.api.tokens import make_token, read_token
 from queues.moments import format_moment

@@ -8,9 +8,10 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from postdate.console.actions import act, confirm
-from postdate.console.forms import MOMENT_INPUT, WhenForm, read_moment
+from postdate.console.forms import MOMENT_HELP, MOMENT_INPUT, WhenForm
 from postdate.console.pages import Context, acting, page, posted
 from queues import wires
+from queues.admin.pages import read_moment
 from queues.api.tokens import make_token, read_token
 from queues.codes import Code
 from queues.problems import Problem
@@ -172,7 +173,10 @@ class ResetForm(forms.Form):
         label="Begin at",
     )
     at = forms.CharField(
-        required=False, widget=MOMENT_INPUT, label="Moment", help_text="In your own time zone."
+        required=False,
+        widget=MOMENT_INPUT,
+        label="Moment",
+        help_text=MOMENT_HELP,
     )
 
     cancel_retries = forms.BooleanField(

@@ -9,10 +9,10 @@ from django.urls import reverse
 
 from postdate.console import duebars
 from postdate.console.duebars import HOT_SECOND
-from postdate.console.forms import read_moment
 from postdate.console.messages import topic_names
 from postdate.console.pages import Context, page
 from queues import wires
+from queues.admin.pages import read_moment
 from queues.problems import Problem
 from queues.selectors.dueload import Counted, Span, due_load
 

@@ -1,40 +1,16 @@
 """What people type into the console, and how it becomes what the services take."""
 
-from typing import Any
-
 from django import forms
 
 from queues import wires
+from queues.admin.pages import read_moment
 from queues.codes import Code
-from queues.moments import parse_moment
 from queues.problems import Problem
 from queues.services.delays import AT_ONCE, Due, resolve_delay
 
 #: A moment as the browser's picker writes it; with the script a hidden `<name>_ms` says it exactly.
 MOMENT_INPUT = forms.TextInput(attrs={"type": "datetime-local", "step": "1"})
-
-
-def read_moment(data: Any, name: str) -> int | None:
-    """The moment of a field, ms; None where nothing is written.
-
-    Without the script it is read as UTC. Raises `delay_invalid`.
-    """
-    exact = str(data.get(f"{name}_ms", "")).strip()
-    written = str(data.get(name, "")).strip()
-    if exact.lstrip("-").isdecimal():
-        return int(exact)
-    if not written:
-        return None
-    if written.isdecimal():
-        return int(written)
-    has_zone = written.endswith(("Z", "z")) or "+" in written
-    if not has_zone:
-        seconds = "" if written.count(":") > 1 else ":00"
-        written = f"{written}{seconds}Z"
-    moment_ms = parse_moment(written)
-    if moment_ms is None:
-        raise Problem(Code.DELAY_INVALID, f"{written[:40]!r} is no moment.")
-    return moment_ms
+MOMENT_HELP = "In the time zone that times are shown in."
 
 
 class WhenForm(forms.Form):
@@ -44,7 +20,10 @@ class WhenForm(forms.Form):
         required=False, label="After", help_text="A duration from now, such as 90s, 1h30m or 2d."
     )
     at = forms.CharField(
-        required=False, label="Or at", widget=MOMENT_INPUT, help_text="In your own time zone."
+        required=False,
+        label="Or at",
+        widget=MOMENT_INPUT,
+        help_text=MOMENT_HELP,
     )
 
     def due_ms(self, now_ms: int) -> int:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from postdate.console.forms import read_moment
 from queues import wires
 from queues.access import Caller, Patterns
+from queues.admin.pages import read_moment
 from queues.api.tokens import make_token, read_token
 from queues.problems import Problem
 from queues.selectors.listing import Filter, list_messages
