@@ -32,7 +32,7 @@ interop: $(VENV)/.installed-dev ## A real RocketMQ broker on our export, and its
 browser: $(VENV)/.installed-dev ## Every page and action of the console in a real headless Chromium
 	@$(BIN)/python -m pytest -m browser -n 0 tests/browser $(ARGS)
 
-screenshots: $(VENV)/.installed-dev ## A picture of every page, wide and narrow, light and dark, in var/screenshots
+screenshots: $(VENV)/.installed-dev $(VENV)/.installed-analytics ## A picture of every page, wide and narrow, light and dark, in var/screenshots
 	@$(BIN)/python -m tests.support.screenshots $(ARGS)
 
 simulate: $(VENV)/.installed-dev ## Play 3,000 seeded worlds and some new ones against a model; SEED=n plays one again

@@ -17,10 +17,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from analytics.log.digits import eight_digits
 from analytics.log.names import Names
 from analytics.log.walk import Block, Bools, Int64s
 from queues.store.batch import ID_AT, ID_BYTES, LEADING_BYTES, VERSION_AT
+from queues.store.digits import eight_digits
 
 _LEADING: Final = np.dtype(
     {

@@ -14,20 +14,19 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from analytics.log.digits import eight_digits
 from analytics.log.extent import Piece, SegmentRemoved
 from analytics.log.following import follow, look
-from queues.store.crc import crc32
+from queues.store.digits import numbers_at
 from queues.store.disk import Disk
 from queues.store.inspection.log import find_next
 from queues.store.record import (
     BODY_AT,
-    CRC_MASK,
     CRC_PROPERTY_BYTES,
     MAGIC_V1,
     RecordState,
     check_record,
 )
+from queues.store.seals import SEAL, are_seals, hold
 
 Verify = Literal["crc", "structure"]
 Octets = npt.NDArray[np.uint8]
@@ -54,18 +53,6 @@ HEAD: Final = np.dtype(
     }
 )  # fmt: skip
 _HOSTS_V6: Final = 0x30
-#: The property that ends a record; its digits begin with the lowest.
-_SEAL: Final = np.dtype(
-    {
-        "names": ["name", "is", "low", "high", "end"],
-        "formats": ["<u8", "u1", ">u8", "2u1", "u1"],
-        "offsets": [0, 8, 9, 17, 19],
-        "itemsize": CRC_PROPERTY_BYTES,
-    }
-)
-_SEAL_NAME: Final = int.from_bytes(b"__CRC32#", "little")
-_ZEROS: Final = ord("0")
-_HIGH: Final = np.array([10**8, 10**9], np.int64)
 
 
 class Memory:
@@ -78,9 +65,7 @@ class Memory:
 
     def numbers(self, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """A number for each place at which one could begin: index it with places."""
-        kind = np.dtype(dtype)
-        count = max(0, len(self.octets) - kind.itemsize + 1)
-        return np.ndarray((count,), kind, buffer=self.view, strides=(1,))
+        return numbers_at(self.view, dtype)
 
 
 @dataclass(slots=True)
@@ -239,24 +224,16 @@ class _Walk:
     def _sound(self, block: Block) -> Bools:
         """Which records are beyond doubt: plain, sealed, and the seal is right."""
         memory, ends = self._memory, block.ends
-        seals = memory.numbers(_SEAL)[ends - CRC_PROPERTY_BYTES]
-        sealed: Bools = block.plain & (seals["name"] == _SEAL_NAME)
-        sealed &= (seals["is"] == 1) & (seals["end"] == 2)  # noqa: PLR2004 (the separators)
+        seals = memory.numbers(SEAL)[ends - CRC_PROPERTY_BYTES]
+        sealed: Bools = block.plain & are_seals(seals)
         if self._verify == "structure" and self._piece.ours:
             return sealed
         used = (
             sealed if self._wanted is None or not self._piece.ours else self._wanted(block) & sealed
         )
         rows = np.flatnonzero(used)
-        view = memory.view
         covered = (ends[rows] - CRC_PROPERTY_BYTES).tolist()
-        crcs = [
-            crc32(view[at:end]) for at, end in zip(block.ats[rows].tolist(), covered, strict=True)
-        ]
-        told = seals[rows]
-        high = (told["high"].astype(np.int64) - _ZEROS) @ _HIGH
-        value = eight_digits(told["low"].astype(np.uint64)) + high
-        sealed[rows] = value == np.array(crcs, np.int64) & CRC_MASK
+        sealed[rows] = hold(seals[rows], memory.view, block.ats[rows].tolist(), covered)
         return sealed
 
     def _single(self, at: int) -> Generator[Block, None, int]:

@@ -28,13 +28,13 @@ from queues.store.batch import (
     members_by_number,
 )
 from queues.store.commitlog import CommitLog
-from queues.store.crc import crc32
 from queues.store.delivering import Due, Shape, deliver_one, new_parts
 from queues.store.digits import digits_of
 from queues.store.hashes import index_hashes
 from queues.store.held import HOLDING, tag_and_keys
 from queues.store.limits import VECTOR_RECORDS_MIN
 from queues.store.queuetable import Queue
+from queues.store.seals import SEAL, are_seals, hold
 
 Octets = npt.NDArray[np.uint8]
 Int64s = npt.NDArray[np.int64]
@@ -43,8 +43,6 @@ Int32s = npt.NDArray[np.int32]
 #: why it cannot go there.
 RealOf = Callable[[bytes, int], Queue | str]
 
-_CRC_NAME = np.frombuffer(CRC_ROOM[:9], np.uint8)
-_CRC_DIGITS = 10 ** np.arange(10, dtype=np.int64)
 _REAL_QID = b"REAL_QID\x01"
 _KEYS = b"KEYS\x01"
 _SEPARATOR, _SPACE, _ASCII_END = 2, 32, 128
@@ -173,12 +171,10 @@ def _find_queues(
 def _whole(matrix: Octets) -> npt.NDArray[np.bool_]:
     """Which records' property CRC, which covers all of a record, holds."""
     count, size = matrix.shape
-    view = memoryview(matrix.data).cast("B")
-    crcs = [crc32(view[start : start + size - CRC_BYTES]) for start in range(0, count * size, size)]
-    told = (matrix[:, size - 11 : size - 1].astype(np.int64) - 48) @ _CRC_DIGITS
-    named = (matrix[:, size - CRC_BYTES : size - 11] == _CRC_NAME).all(axis=1)
-    found: npt.NDArray[np.bool_] = named & (told == (np.array(crcs, np.int64) & 0x7FFFFFFF))
-    return found
+    seals = np.ascontiguousarray(matrix[:, size - CRC_BYTES :]).view(SEAL)[:, 0]
+    starts = range(0, count * size, size)
+    covered = range(size - CRC_BYTES, count * size, size)
+    return are_seals(seals) & hold(seals, memoryview(matrix.data).cast("B"), starts, covered)
 
 
 def _copy_each(bulk: Bulk, numbers: Int64s, rows: Octets, shape: Shape) -> None:

@@ -27,7 +27,7 @@ from queues.store.handout import Ask, Taken, hand_out
 from queues.store.lag import QueueLag, measure_lag
 from queues.store.leases import LeaseKeeping
 from queues.store.ledger import Ledger
-from queues.store.ledgerentries import attempt_of
+from queues.store.ledgerentries import attempts_of
 from queues.store.ledgerheader import Header
 from queues.store.ledgers import Ledgers, Place, held
 from queues.store.limits import LEASE_MS_MAX, LEASES_MAX, LEDGER_WAIT_S, RECEIVE_BYTES_MAX
@@ -185,7 +185,7 @@ class Consuming:
             bouts=taken.bouts,
             until_ms=until_ms,
         )
-        attempts: Iterable[int] = map(attempt_of, taken.bouts)
+        attempts: Iterable[int] = attempts_of(taken.bouts)
         if topic.startswith(RETRY_PREFIX):  # Those that failed before are counted in the record.
             failed = [int.from_bytes(record[72:76], "big") for record in taken.records]
             attempts = map(add, attempts, failed)
@@ -207,7 +207,7 @@ class Consuming:
                 outcomes[position] = "acked" if settled else "expired"
             if any(acked):
                 offsets = list(compress(shown.offsets, acked))
-                attempts = list(map(attempt_of, compress(shown.bouts, acked)))
+                attempts = attempts_of(compress(shown.bouts, acked))
                 settled_of.append(Acked(shown.topic, shown.queue_id, offsets, attempts))
         if self.tracer is not None and settled_of:
             self.tracer.acked(group, settled_of)

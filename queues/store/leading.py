@@ -7,33 +7,57 @@ matrix of bytes.
 
 import contextlib
 import mmap
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from queues.store.batch import FROM_AT, FROM_LETTER_AT, ID_AT, ID_BYTES, LEADING_BYTES
 from queues.store.commitlog import CommitLog
+from queues.store.digits import numbers_at
 from queues.store.errors import RecordGone
 
 Octets = npt.NDArray[np.uint8]
 Int64s = npt.NDArray[np.int64]
 
-_SIZE_AT, _BODY_AT = 0, 84
+_SIZE_AT, _STORED_AT, _BODY_AT = 0, 56, 84
+#: What begins the properties of every record of ours.
+_FIRST_NAME = b"PD_DUE\x01"
 _DUE_DIGITS = slice(7, 20)
+_KIND_AT, _LEVEL_DIGITS = 59, slice(60, 63)
 _FROM_DIGITS = slice(FROM_AT, FROM_AT + 20)
 
 
 class Leading:
     """The leading bytes of some records, one row a record."""
 
-    def __init__(self, octets: Octets) -> None:
+    def __init__(self, octets: Octets, stored_ms: Int64s) -> None:
         self._octets = octets
+        #: When each was stored; 0 for what is not there.
+        self.stored_ms = stored_ms
 
     @property
     def whole(self) -> npt.NDArray[np.bool_]:
         """Which of them are there: a removed or blank record leaves a row of zeros."""
         there: npt.NDArray[np.bool_] = self._octets[:, FROM_LETTER_AT] != 0
         return there
+
+    @property
+    def ours(self) -> npt.NDArray[np.bool_]:
+        """Which of them Postdate wrote."""
+        names = np.ascontiguousarray(self._octets[:, : len(_FIRST_NAME)])
+        ours: npt.NDArray[np.bool_] = names.view(f"S{len(_FIRST_NAME)}")[:, 0] == _FIRST_NAME
+        return ours
+
+    @property
+    def kinds(self) -> Octets:
+        """What kind of message each is: ASCII ``I``, ``L`` or ``T``."""
+        return self._octets[:, _KIND_AT]
+
+    @property
+    def levels(self) -> Int64s:
+        """The delay level of each; 0 for none."""
+        return _number(self._octets[:, _LEVEL_DIGITS])
 
     @property
     def letters(self) -> Octets:
@@ -59,48 +83,49 @@ class Leading:
 def read_leading(log: CommitLog, log_offsets: Int64s) -> Leading:
     """The leading properties of the records at these log offsets."""
     octets = np.zeros((len(log_offsets), LEADING_BYTES), np.uint8)
+    stored_ms = np.zeros(len(log_offsets), np.int64)
     bases = log_offsets - log_offsets % log.segment_bytes
     for base in np.unique(bases).tolist():
         mine = np.flatnonzero(bases == base)
         with contextlib.suppress(RecordGone):
-            _cut_out(log.memory(base).memory, log_offsets[mine] - base, octets, mine)
-    return Leading(octets)
+            _cut_out(log.memory(base).memory, log_offsets[mine] - base, octets, stored_ms, mine)
+    return Leading(octets, stored_ms)
 
 
-def _cut_out(memory: mmap.mmap, inside: Int64s, octets: Octets, rows: Int64s) -> None:
-    """Copy the leading bytes of the records at these places of one segment into their rows."""
+def leading_of(records: Sequence[bytes]) -> Leading:
+    """The leading properties of records at hand."""
+    sizes = np.fromiter(map(len, records), np.int64, len(records))
+    octets = np.zeros((len(records), LEADING_BYTES), np.uint8)
+    stored_ms = np.zeros(len(records), np.int64)
+    joined = b"".join((*records, bytes(LEADING_BYTES)))
+    _cut_out(joined, np.cumsum(sizes) - sizes, octets, stored_ms, np.arange(len(records)))
+    return Leading(octets, stored_ms)
+
+
+def _cut_out(
+    memory: mmap.mmap | bytes, inside: Int64s, octets: Octets, stored_ms: Int64s, rows: Int64s
+) -> None:
+    """Copy what is wanted of the records at these places of one segment into their rows."""
     size = len(memory)
     fits = inside + _BODY_AT + 5 <= size
     inside, rows = inside[fits], rows[fits]
     record_bytes = _words(memory, inside + _SIZE_AT)
     body_bytes = _words(memory, inside + _BODY_AT)
+    stored_ms[rows] = _words(memory, inside + _STORED_AT, 8)
     topic_at = inside + _BODY_AT + 4 + np.maximum(body_bytes, 0)
     fits = (body_bytes >= 0) & (topic_at < size)
     inside, rows, topic_at = inside[fits], rows[fits], topic_at[fits]
     record_bytes = record_bytes[fits]
     property_at = topic_at + 3 + np.frombuffer(memory, np.uint8)[topic_at]
     fits = property_at + LEADING_BYTES <= np.minimum(inside + record_bytes, size)
-    stretch = np.dtype((np.void, LEADING_BYTES))
-    places: npt.NDArray[np.void] = np.ndarray(
-        (size - LEADING_BYTES + 1,),
-        stretch,
-        buffer=memory,
-        strides=(1,),
-    )
-    found = places[property_at[fits]]
+    found = numbers_at(memory, np.dtype((np.void, LEADING_BYTES)))[property_at[fits]]
     octets[rows[fits]] = found.view(np.uint8).reshape(-1, LEADING_BYTES)
 
 
-def _words(memory: mmap.mmap, at: Int64s) -> Int64s:
-    """The big-endian 4-byte numbers at these places."""
-    size = len(memory)
-    numbers: npt.NDArray[np.int32] = np.ndarray(
-        (size - 3,),
-        np.dtype(">i4"),
-        buffer=memory,
-        strides=(1,),
-    )
-    return numbers[at].astype(np.int64)
+def _words(memory: mmap.mmap | bytes, at: Int64s, width: int = 4) -> Int64s:
+    """The big-endian numbers of 4 or 8 bytes at these places."""
+    found: Int64s = numbers_at(memory, f">i{width}")[at].astype(np.int64)
+    return found
 
 
 def _number(digits: Octets) -> Int64s:

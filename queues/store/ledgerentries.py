@@ -29,6 +29,7 @@ Worked example: offset 7, first attempt, leased until 1700000060000 ms, is
 keeps the rest, by which a repeated ack is told from one with a void receipt.
 """
 
+from collections.abc import Iterable
 from enum import IntEnum
 from itertools import pairwise
 
@@ -123,6 +124,11 @@ def bout_word(state: State, bout: int, until_ms: int) -> int:
 def attempt_of(bout: int) -> int:
     """The attempt of a bout."""
     return bout & ATTEMPT_MAX
+
+
+def attempts_of(bouts: Iterable[int]) -> list[int]:
+    """The attempts of bouts."""
+    return [bout & ATTEMPT_MAX for bout in bouts]
 
 
 def next_turn(bout: int, *, counted: bool) -> int:

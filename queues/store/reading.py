@@ -15,6 +15,10 @@ from queues.store.queuetable import Queue, QueueTable
 from queues.store.record import Record, decode_record
 from queues.store.scan import read_whole
 from queues.store.schedule import ScheduleSlice
+from queues.store.seals import read_sealed
+
+#: Of more records the seals are checked together.
+_ONE_BY_ONE_MAX = 64
 
 
 class Reader:
@@ -72,11 +76,12 @@ class Reader:
 
     def records(self, units: npt.NDArray[np.void]) -> list[bytes | None]:
         """The records of units, raw, in the order given; None for one that is damaged or gone."""
+        offsets, sizes = units["log_offset"], units["size"]
+        if len(units) > _ONE_BY_ONE_MAX:
+            return read_sealed(self._log, offsets, sizes.astype(np.int64))
         return [
             read_whole(self._log, offset, size)
-            for offset, size in zip(
-                units["log_offset"].tolist(), units["size"].tolist(), strict=True
-            )
+            for offset, size in zip(offsets.tolist(), sizes.tolist(), strict=True)
         ]
 
     def leading(self, log_offsets: npt.NDArray[np.int64]) -> Leading:

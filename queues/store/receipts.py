@@ -26,10 +26,11 @@ import binascii
 import hashlib
 import hmac
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import cast
+from itertools import compress, repeat
+from typing import NamedTuple, TypeVar, cast
 
 VERSION = 1
 _CODE_BYTES, _OFFSET_BYTES = 16, 8
@@ -62,10 +63,7 @@ class Shown:
 
 
 class Receipts:
-    """Makes and checks receipts under one secret.
-
-    Both loops are written out for their speed: they run once for every message handed out.
-    """
+    """Makes and checks receipts under one secret, column by column: there are many of them."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = hashlib.blake2b(secret, person=b"postdate-receipt").digest()
@@ -84,76 +82,109 @@ class Receipts:
         """The receipts of messages of one queue that were leased together."""
         key, name = _group_key(self._secret, group), topic.encode()
         padded = name + _PADDING * (-len(name) % 3)
-        pack = _row_of(_COMMON.size + len(padded)).pack
-        commons: dict[int, bytes] = {}
-        blocks: dict[tuple[int, int], list[bytes]] = {}
-        rows = []
-        for offset, bout in zip(offsets, bouts, strict=True):
-            common = commons.get(bout)
-            if common is None:
-                common = _COMMON.pack(VERSION, bout, queue_id, epoch, until_ms) + padded
-                commons[bout] = common
-            block = blocks.get((bout, offset >> _BLOCK_BITS))
-            if block is None:
-                block = _codes(key, common, offset >> _BLOCK_BITS)
-                blocks[bout, offset >> _BLOCK_BITS] = block
-            rows.append(pack(block[offset & _IN_BLOCK], common, offset))
+        row = _row_of(_COMMON.size + len(padded))
+        rows = [b""] * len(offsets)
+        for bout, places in _alike(bouts):
+            common = _COMMON.pack(VERSION, bout, queue_id, epoch, until_ms) + padded
+            mine = [offsets[place] for place in places]
+            made = map(row.pack, _codes(key, common, mine), repeat(common), mine)
+            for place, one in zip(places, made, strict=True):
+                rows[place] = one
         text = base64.urlsafe_b64encode(b"".join(rows)).decode()
-        size = (_BARE_BYTES + len(padded)) // 3 * 4
+        size = row.size // 3 * 4
         return [text[at : at + size] for at in range(0, len(text), size)]
 
     def open(self, group: str, receipts: Sequence[str]) -> list[Shown]:
         """The genuine ones among receipts that `group` shows, by queue; others are left out."""
         key, same = _group_key(self._secret, group), hmac.compare_digest
-        blocks: dict[tuple[bytes, int], list[bytes]] = {}
-        genuine: dict[bytes, list[tuple[int, int]]] = {}
-        for position, (code, common, offset) in _decoded(receipts):
-            block = blocks.get((common, offset >> _BLOCK_BITS))
-            if block is None:
-                block = _codes(key, common, offset >> _BLOCK_BITS)
-                blocks[common, offset >> _BLOCK_BITS] = block
-            if same(code, block[offset & _IN_BLOCK]):
-                genuine.setdefault(common, []).append((position, offset))
+        genuine: list[_Alike] = []
+        for positions, rows in _decoded(receipts):
+            shown, commons, named = zip(*rows, strict=True)
+            for common, places in _alike(commons):
+                given = [shown[place] for place in places]
+                offsets = [named[place] for place in places]
+                numbers = [positions[place] for place in places]
+                codes = _codes(key, common, offsets)
+                if not same(b"".join(given), b"".join(codes)):
+                    known = list(map(same, given, codes))
+                    numbers, offsets = (
+                        list(compress(numbers, known)),
+                        list(compress(offsets, known)),
+                    )
+                if offsets:
+                    genuine.append(_Alike(common, numbers, offsets))
         return _by_queue(genuine)
 
 
-def _codes(key: bytes, common: bytes, block: int) -> list[bytes]:
+class _Alike(NamedTuple):
+    """Genuine receipts that differ in nothing but the offset."""
+
+    common: bytes
+    #: Where each stands in the request.
+    positions: list[int]
+    offsets: list[int]
+
+
+_Value = TypeVar("_Value", int, bytes)
+
+
+def _alike(values: Sequence[_Value]) -> Iterator[tuple[_Value, Sequence[int]]]:
+    """Each distinct value, with its places."""
+    if values.count(values[0]) == len(values):
+        yield values[0], range(len(values))
+        return
+    places: dict[_Value, list[int]] = {}
+    for place, value in enumerate(values):
+        places.setdefault(value, []).append(place)
+    yield from places.items()
+
+
+def _codes(key: bytes, common: bytes, offsets: Sequence[int]) -> list[bytes]:
+    """The authentication codes of receipts that differ in nothing but the offset."""
+    numbers = {offset >> _BLOCK_BITS for offset in offsets}
+    blocks = {number: _block(key, common, number) for number in numbers}
+    return [blocks[offset >> _BLOCK_BITS][offset & _IN_BLOCK] for offset in offsets]
+
+
+def _block(key: bytes, common: bytes, number: int) -> list[bytes]:
     """The authentication codes of a block of neighbours."""
-    stream = hashlib.shake_256(key + common + _BLOCK.pack(block))
+    stream = hashlib.shake_256(key + common + _BLOCK.pack(number))
     codes = stream.digest(_CODE_BYTES << _BLOCK_BITS)
     return [codes[at : at + _CODE_BYTES] for at in range(0, len(codes), _CODE_BYTES)]
 
 
-def _by_queue(genuine: dict[bytes, list[tuple[int, int]]]) -> list[Shown]:
+def _by_queue(genuine: Iterable[_Alike]) -> list[Shown]:
     """Put together what is of one queue."""
     queues: dict[tuple[str, int], Shown] = {}
-    for common, rows in genuine.items():
+    for common, positions, offsets in genuine:
         version, bout, queue_id, epoch, until_ms = _COMMON.unpack_from(common)
         if version != VERSION:
             continue
         topic = common[_COMMON.size :].rstrip(_PADDING).decode()
         shown = queues.setdefault((topic, queue_id), Shown(topic, queue_id))
-        positions, offsets = zip(*rows, strict=True)
         shown.positions.extend(positions)
         shown.offsets.extend(offsets)
-        shown.bouts.extend([bout] * len(rows))
-        shown.epochs.extend([epoch] * len(rows))
-        shown.untils_ms.extend([until_ms] * len(rows))
+        shown.bouts.extend([bout] * len(offsets))
+        shown.epochs.extend([epoch] * len(offsets))
+        shown.untils_ms.extend([until_ms] * len(offsets))
     return list(queues.values())
 
 
-def _decoded(receipts: Sequence[str]) -> Iterator[tuple[int, tuple[bytes, bytes, int]]]:
-    """Position and parts of each text that may be a receipt; those of one length together."""
+def _decoded(
+    receipts: Sequence[str],
+) -> Iterator[tuple[Sequence[int], Iterator[tuple[bytes, bytes, int]]]]:
+    """Positions and parts of what may be receipts; those of one length together."""
     if not receipts:
         return
     if len(set(map(len, receipts))) == 1:
         rows = _rows(receipts)
         if rows is not None:
-            yield from enumerate(rows)
+            yield range(len(receipts)), rows
             return
     for position, receipt in enumerate(receipts):
-        for row in _rows([receipt]) or ():
-            yield position, row
+        rows = _rows([receipt])
+        if rows is not None:
+            yield (position,), rows
 
 
 def _rows(receipts: Sequence[str]) -> Iterator[tuple[bytes, bytes, int]] | None:

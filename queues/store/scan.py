@@ -135,7 +135,7 @@ def is_whole(raw: bytes) -> bool:
     if raw[end - CRC_BYTES : end - 11] != _CRC:
         return False
     crc = crc32(memoryview(raw)[: end - CRC_BYTES]) & 0x7FFFFFFF
-    return raw[end - 11 : end - 1] == (b"%010d" % crc)[::-1]
+    return raw[end - 11 :] == (b"\x02%010d" % crc)[::-1]
 
 
 def read_whole(log: CommitLog, offset: int, size: int) -> bytes | None:

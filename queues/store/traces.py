@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queues.store.batch import LEADING_BYTES
+from queues.store.leading import Leading
 
 TraceEvent = Literal["received", "acked"]
 
@@ -93,22 +94,27 @@ def row_of_parts(head: bytes, behind: bytes, attempt: int) -> bytes | None:
     )
 
 
-def with_attempt(row: bytes, attempt: int) -> bytes:
-    """The row of another attempt."""
-    if row[20] + (row[21] << 8) == attempt:
-        return row
-    return row[:20] + _COUNT.pack(min(attempt, _ATTEMPT_MAX)) + row[22:]
+def rows_of(leading: Leading, attempts: Sequence[int]) -> bytes:
+    """The same of many records, joined; those that are gone, or not of ours, are left out."""
+    rows = np.zeros(len(attempts), ROW)
+    rows["due_ms"], rows["delivered_ms"] = leading.due_ms, leading.stored_ms
+    rows["kind"], rows["level"] = leading.kinds, np.minimum(leading.levels, 255)
+    rows["attempt"] = np.minimum(attempts, _ATTEMPT_MAX)
+    ours = leading.ours
+    return (rows if ours.all() else rows[ours]).tobytes()
 
 
 def encode_trace(event: TraceEvent, group: str, rows_of: Mapping[str, Sequence[bytes]]) -> bytes:
-    """The body of a trace: packed rows by topic."""
+    """The body of a trace: packed rows by topic, any number of them together."""
     parts = [MAGIC, bytes((_EVENTS[event],)), _named(group), _COUNT.pack(len(rows_of))]
     parts += map(_named, rows_of)
     for number, rows in enumerate(rows_of.values()):
         if number:
-            told = _COUNT.pack(number)
-            rows = [row[:16] + told + row[18:] for row in rows]  # noqa: PLW2901
-        parts += rows
+            numbered = np.frombuffer(b"".join(rows), ROW).copy()
+            numbered["topic"] = number
+            parts.append(numbered.tobytes())
+        else:
+            parts += rows
     return b"".join(parts)
 
 

@@ -7,8 +7,12 @@ store that closes) is counted as ``traces_lost``. Nothing waits for its flush.
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import compress, groupby
+from operator import itemgetter
 from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from queues.store.append import Appender
 from queues.store.batch import Batch
@@ -16,6 +20,7 @@ from queues.store.control import counter_word
 from queues.store.deliveries import Delivery
 from queues.store.encode import Encoder
 from queues.store.errors import RecordGone, StoreError
+from queues.store.leading import leading_of
 from queues.store.lookup import make_ids
 from queues.store.members import SEPARATOR
 from queues.store.messages import Kind, Outgoing
@@ -26,18 +31,23 @@ from queues.store.reading import Reader
 from queues.store.single import SingleSender
 from queues.store.traces import (
     BEHIND_BODY,
+    ROW,
     TRACE_QUEUE_ID,
     TraceEvent,
     encode_trace,
     row_of,
     row_of_parts,
-    with_attempt,
+    rows_of,
 )
 
-#: Messages handed out by this process whose acks need not read them again: some 17 MB.
+#: Messages handed out by this process whose acks need not read them again: some 6 MB.
 _REMEMBERED_MAX = 65_536
-#: A topic, a queue of it, and an offset there.
-Handed = tuple[str, int, int]
+#: Of more messages the fields are cut out as columns.
+_ONE_BY_ONE_MAX = 48
+#: So many units are cheaper read together than asked for apart.
+_SPREAD_MAX = 4096
+#: Topic and queue of a delivery.
+_QUEUE = itemgetter(1, 2)
 _RETRY_TOPIC = b"\x02RETRY_TOPIC\x01"
 
 
@@ -51,6 +61,14 @@ class Acked(NamedTuple):
     attempts: list[int]
 
 
+class _Handed(NamedTuple):
+    """What a receive handed out of one queue."""
+
+    offsets: list[int]
+    attempts: list[int]
+    rows: bytes
+
+
 class Traces:
     """Traces of one store."""
 
@@ -58,77 +76,95 @@ class Traces:
         self._parts, self._appender = parts, appender
         self._encoder, self._reader = encoder, reader
         self._single = _SingleTrace(parts, appender, encoder)
-        #: The rows of what was handed out here.
-        self._remembered: dict[Handed, bytes] = {}
+        #: What receives handed out here, by group, topic, queue and first offset; oldest first.
+        self._remembered: dict[tuple[str, str, int, int], _Handed] = {}
+        self._remembered_count = 0
         self._mutex = threading.Lock()
 
     def received(self, group: str, deliveries: Iterable[Delivery]) -> None:
         """Trace what was handed out."""
-        rows_of: dict[str, list[bytes]] = {}
-        known: dict[Handed, bytes] = {}
-        for one in deliveries:
-            row = row_of(one.record, one.attempt)
-            if row is None:
-                continue
-            topic = one.topic
+        told: dict[str, list[bytes]] = {}
+        for (topic, queue_id), together in groupby(deliveries, _QUEUE):
+            records, _, _, offsets, attempts, *_ = map(list, zip(*together, strict=True))
             if topic.startswith(RETRY_PREFIX):
-                topic = _origin(one.record) or topic
+                for record, row in zip(records, map(row_of, records, attempts), strict=True):
+                    if row is not None:
+                        told.setdefault(_origin(record) or topic, []).append(row)
+                continue
+            if len(records) > _ONE_BY_ONE_MAX:
+                rows = rows_of(leading_of(records), attempts)
             else:
-                known[topic, one.queue_id, one.queue_offset] = row
-            rows_of.setdefault(topic, []).append(row)
-        self._remember(known)
-        self._leave("received", group, rows_of)
+                rows = b"".join(filter(None, map(row_of, records, attempts)))
+            if rows:
+                told.setdefault(topic, []).append(rows)
+                self._remember(group, topic, queue_id, _Handed(offsets, attempts, rows))
+        self._leave("received", group, told)
 
-    def _remember(self, known: Mapping[Handed, bytes]) -> None:
+    def _remember(self, group: str, topic: str, queue_id: int, handed: _Handed) -> None:
         """Keep what an ack will be told of; the oldest is forgotten first."""
+        if len(handed.rows) != len(handed.offsets) * ROW.itemsize:
+            return
         with self._mutex:
-            kept = self._remembered
-            kept.update(known)
-            if len(kept) > _REMEMBERED_MAX:
-                for old in list(islice(kept, len(kept) - _REMEMBERED_MAX // 2)):
-                    del kept[old]
+            key = group, topic, queue_id, handed.offsets[0]
+            self._forget(key)
+            self._remembered[key] = handed
+            self._remembered_count += len(handed.offsets)
+            while self._remembered_count > _REMEMBERED_MAX:
+                self._forget(next(iter(self._remembered)))
+
+    def _forget(self, key: tuple[str, str, int, int]) -> _Handed | None:
+        handed = self._remembered.pop(key, None)
+        if handed is not None:
+            self._remembered_count -= len(handed.offsets)
+        return handed
 
     def acked(self, group: str, queues: Iterable[Acked]) -> None:
         """Trace what was acknowledged: what was handed out here is remembered, the rest is read."""
-        rows_of: dict[str, list[bytes]] = {}
+        told: dict[str, list[bytes]] = {}
         for queue in queues:
-            rows = self._recall(queue)
-            if rows:
-                rows_of.setdefault(queue.topic, []).extend(rows)
-            else:
-                for topic, row in self._read(queue):
-                    rows_of.setdefault(topic, []).append(row)
-        self._leave("acked", group, rows_of)
-
-    def _recall(self, queue: Acked) -> list[bytes]:
-        """What is remembered of all of them; nothing unless it is all of them."""
-        remembered, topic, queue_id = self._remembered.get, queue.topic, queue.queue_id
-        rows = [remembered((topic, queue_id, offset)) for offset in queue.offsets]
-        return [
-            with_attempt(row, attempt)
-            for row, attempt in zip(rows, queue.attempts, strict=True)
-            if row is not None
-        ] if None not in rows else []  # fmt: skip
+            with self._mutex:
+                handed = self._forget((group, queue.topic, queue.queue_id, queue.offsets[0]))
+            if handed and handed[:2] == (queue.offsets, queue.attempts):
+                told.setdefault(queue.topic, []).append(handed.rows)
+                continue
+            for topic, rows in self._read(queue):
+                told.setdefault(topic, []).append(rows)
+        self._leave("acked", group, told)
 
     def _read(self, queue: Acked) -> Iterator[tuple[str, bytes]]:
-        first, last = min(queue.offsets), max(queue.offsets)
-        spread = last - first + 1
-        if spread <= 4 * len(queue.offsets):  # Mostly neighbours, as a receive gave them.
-            units = self._reader.units(queue.topic, queue.queue_id, first, spread)
-            places = units["log_offset"].tolist()
-            found = [
-                places[at] if (at := offset - first) < len(places) else -1
-                for offset in queue.offsets
-            ]
-        else:
-            found = [self._place(queue, offset) for offset in queue.offsets]
-        for place, attempt in zip(found, queue.attempts, strict=True):
+        """What there is to say of messages in a queue, by the topic they were sent to."""
+        places = self._places(queue)
+        if len(places) > _ONE_BY_ONE_MAX and not queue.topic.startswith(RETRY_PREFIX):
+            there = places >= 0
+            attempts = list(compress(queue.attempts, there))
+            if rows := rows_of(self._reader.leading(places[there]), attempts):
+                yield queue.topic, rows
+            return
+        for place, attempt in zip(places.tolist(), queue.attempts, strict=True):
             if place >= 0 and (told := self._message(place, queue.topic, attempt)):
                 yield told
 
-    def _place(self, queue: Acked, offset: int) -> int:
-        units = self._reader.units(queue.topic, queue.queue_id, offset, 1)
-        return int(units["log_offset"][0]) if len(units) else -1
+    def _places(self, queue: Acked) -> npt.NDArray[np.int64]:
+        """The log offsets of a queue's messages; -1 for what is gone."""
+        offsets = np.array(queue.offsets)
+        first, last = int(offsets.min()), int(offsets.max())
+        if last - first < _SPREAD_MAX:  # Neighbours mostly, as a receive gave them.
+            return self._near(queue, offsets, first, last + 1)
+        return np.concatenate(
+            [self._near(queue, np.array([one]), one, one + 1) for one in queue.offsets]
+        )
+
+    def _near(
+        self, queue: Acked, offsets: npt.NDArray[np.int64], first: int, stop: int
+    ) -> npt.NDArray[np.int64]:
+        topic, queue_id, reader = queue.topic, queue.queue_id, self._reader
+        start = max(first, reader.bounds(topic, queue_id).min_offset)
+        units = reader.units(topic, queue_id, start, max(0, stop - start))
+        places, numbers = np.full(len(offsets), -1), offsets - start
+        there = (numbers >= 0) & (numbers < len(units))
+        if reader.bounds(topic, queue_id).min_offset <= start:  # Retention did not go by.
+            places[there] = units["log_offset"][numbers[there]]
+        return places
 
     def _message(self, place: int, topic: str, attempt: int) -> tuple[str, bytes] | None:
         """One message, read at its place; its body is passed over."""
@@ -146,11 +182,11 @@ class Traces:
         row = row_of_parts(head, behind, attempt)
         return None if row is None else (topic, row)
 
-    def _leave(self, event: TraceEvent, group: str, rows_of: Mapping[str, Sequence[bytes]]) -> None:
-        if not rows_of:
+    def _leave(self, event: TraceEvent, group: str, rows: Mapping[str, Sequence[bytes]]) -> None:
+        if not rows:
             return
         try:
-            self._write(event, encode_trace(event, group.partition(SEPARATOR)[0], rows_of))
+            self._write(event, encode_trace(event, group.partition(SEPARATOR)[0], rows))
         except StoreError:
             self._lose()
 

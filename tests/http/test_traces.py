@@ -1,7 +1,9 @@
 """Traces of receives and acks, from the API to the facts of a report."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from analytics.buckets import bucket_of
@@ -9,8 +11,8 @@ from analytics.log.tracefold import LATER
 from queues.store import tracing
 from queues.store.errors import StoreFull
 from queues.store.names import JOURNAL_TOPIC
-from queues.store.traces import TRACE_QUEUE_ID
-from queues.store.tracing import Traces
+from queues.store.traces import TRACE_QUEUE_ID, decode_trace
+from queues.store.tracing import Acked, Traces
 from tests.http.conftest import Api
 from tests.support.folding import Facts, counts, fold, rows_of
 
@@ -21,6 +23,17 @@ def handed_out(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     how: str = request.param
     if how == "read":
         monkeypatch.setattr(Traces, "_remember", lambda *_: None)
+    return how
+
+
+@pytest.fixture(params=["one by one", "together", "apart"])
+def cut_out(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How the fields are cut out of the records, and how far apart these may lie."""
+    how: str = request.param
+    if how != "one by one":
+        monkeypatch.setattr(tracing, "_ONE_BY_ONE_MAX", 0)
+    if how == "apart":
+        monkeypatch.setattr(tracing, "_SPREAD_MAX", 0)
     return how
 
 
@@ -41,7 +54,7 @@ def traces(api: Api) -> int:
     return api.wiring.store.queue_bounds(JOURNAL_TOPIC, TRACE_QUEUE_ID).max_offset
 
 
-@pytest.mark.usefixtures("handed_out")
+@pytest.mark.usefixtures("handed_out", "cut_out")
 def test_a_receive_and_an_ack_say_how_long_after_the_due_time_they_came(traced: Api) -> None:
     traced.group()
     traced.send(delay="10s")
@@ -96,10 +109,11 @@ def test_only_so_many_are_remembered_and_the_last_ones(
     for _ in range(20):
         traced.send()
         traced.receive(max_messages=1)
-    kept = list(traced.wiring.store.traces._remembered)
-    assert 4 <= len(kept) <= 8
+    traces = traced.wiring.store.traces
+    assert traces._remembered_count == len(traces._remembered) == 8
 
 
+@pytest.mark.usefixtures("handed_out", "cut_out")
 def test_one_record_a_call_and_none_where_nothing_came(traced: Api) -> None:
     traced.group()
     assert traced.receive() == []
@@ -115,6 +129,7 @@ def test_one_record_a_call_and_none_where_nothing_came(traced: Api) -> None:
     assert (counts(facts(traced))["received"], counts(facts(traced))["acked"]) == (40, 14)
 
 
+@pytest.mark.usefixtures("cut_out")
 def test_a_retried_message_is_told_apart_and_keeps_its_topic(traced: Api) -> None:
     traced.group()
     traced.send()
@@ -138,6 +153,40 @@ def test_a_retried_message_is_told_apart_and_keeps_its_topic(traced: Api) -> Non
     assert dead[0][1:3] == ("orders", "billing")
     assert dead[0][-1] == "twice"
     assert counts(told)["redelivered"] == 1
+
+
+@pytest.mark.usefixtures("cut_out")
+def test_what_is_gone_is_left_out_and_the_rest_told_rightly(
+    traced: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = traced.wiring.store
+    traced.put("topics/orders", {"queues": 1})
+    for _ in range(12):
+        traced.wiring.clock.advance(1_000)
+        traced.send()
+    told: list[bytes] = []
+    monkeypatch.setattr(store.traces, "_write", lambda _, body: told.append(body))
+    asked = Acked("orders", 0, list(range(14)), list(range(1, 15)))
+    store.traces.acked("billing", [asked, Acked("mail", 0, [3, 4], [1, 1])])
+    whole = decode_trace(told[0]).rows
+    assert whole["attempt"].tolist() == list(range(1, 13))
+    assert set(np.diff(whole["delivered_ms"])) == {1_000}
+    bounds = store._reader.bounds
+    monkeypatch.setattr(
+        store._reader, "bounds", lambda *queue: replace(bounds(*queue), min_offset=5)
+    )
+    store.traces.acked("billing", [asked])
+    assert decode_trace(told[1]).rows.tolist() == whole[5:].tolist()
+
+
+def test_an_ack_in_parts_is_told_like_one_of_all(traced: Api) -> None:
+    traced.group()
+    for _ in range(6):
+        traced.send()
+    receipts = [one["receipt"] for one in traced.receive(max_messages=6)]
+    for some in (receipts[3:5], receipts[:1], [*receipts[1:3], receipts[5]]):
+        traced.post("groups/billing/ack", {"receipts": some})
+    assert counts(facts(traced))["acked"] == 6
 
 
 def test_each_consumer_of_a_broadcasting_group_counts_for_the_group(traced: Api) -> None:

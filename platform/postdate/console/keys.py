@@ -26,7 +26,12 @@ _SCOPES = [
 ]
 _OVERLAPS = [("0", "at once"), ("3600", "an hour"), ("86400", "a day"), ("604800", "a week")]
 _RIGHTS = ("scopes", "topic_patterns", "group_patterns")
-_QUOTAS = ("requests_per_second", "messages_per_second", "messages_per_day")
+#: Quotas, and how a limit is told.
+_QUOTAS = {
+    "requests_per_second": "requests/s",
+    "messages_per_second": "messages/s",
+    "messages_per_day": "messages/day",
+}
 _LIMITS = (*_QUOTAS, "burst_seconds")
 #: A century: further ends are no ends.
 _DAYS_MAX = 36_500
@@ -151,8 +156,8 @@ def keys_page(request: HttpRequest) -> Context:
                 "expires_ms": _ms(key.expires_at),
                 "previous_ms": _ms(key.previous_until),
                 "limits": [
-                    f"{value:,} {name.replace('_', ' ')}"
-                    for name in _QUOTAS
+                    f"{value:,}\N{NO-BREAK SPACE}{words}"
+                    for name, words in _QUOTAS.items()
                     if (value := getattr(quotas, name))
                 ],
             }

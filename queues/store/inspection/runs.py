@@ -14,17 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from queues.store.crc import crc32
+from queues.store.digits import numbers_at
 from queues.store.inspection.facts import facts_of
 from queues.store.record import (
     BODY_AT,
     CRC_MASK,
     CRC_PROPERTY_BYTES,
-    CRC_PROPERTY_START,
     FIXED_BYTES,
     MAGIC_V1,
     SYS_FLAG_BORN_HOST_V6,
     SYS_FLAG_STORE_HOST_V6,
 )
+from queues.store.seals import SEAL, are_named, are_seals, hold
 
 #: Records in a run: their heads are some hundred kilobytes.
 RUN_RECORDS: Final = 4096
@@ -41,11 +42,6 @@ _HEAD: Final = np.dtype(
     }
 )
 _V6: Final = SYS_FLAG_BORN_HOST_V6 | SYS_FLAG_STORE_HOST_V6
-_CRC_START: Final = np.frombuffer(CRC_PROPERTY_START, np.uint8)
-_CRC_DIGITS: Final = slice(len(CRC_PROPERTY_START), CRC_PROPERTY_BYTES - 1)
-_CRC_POWERS: Final = 10 ** np.arange(10, dtype=np.int64)
-_DIGIT_0: Final = 48
-_PAIR_END: Final = 2
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -111,7 +107,7 @@ def check_run(view: memoryview, base: int, at: int, limit: int, *, sealed: bool)
     sure &= property_at + told == ends
     count = _leading(sure)
     if count:
-        whole = _crcs_hold(view, octets, starts[:count], topic_at, heads, ends, sealed=sealed)
+        whole = _crcs_hold(view, starts[:count], topic_at, heads, ends, sealed=sealed)
         count = _leading(whole)
     if not count:
         return None
@@ -156,7 +152,6 @@ def _follow(view: memoryview, at: int, limit: int) -> tuple[list[int], list[int]
 
 def _crcs_hold(
     view: memoryview,
-    octets: npt.NDArray[np.uint8],
     starts: Int64s,
     topic_at: Int64s,
     heads: npt.NDArray[np.void],
@@ -168,15 +163,11 @@ def _crcs_hold(
     begins, bodies = starts.tolist(), topic_at[:count].tolist()
     crcs = [crc32(view[start + BODY_AT : end]) for start, end in zip(begins, bodies, strict=True)]
     holds: Bools = np.array(crcs, np.int64) & CRC_MASK == heads["body_crc"][:count]
-    seals = octets[ends[:count, None] + np.arange(-CRC_PROPERTY_BYTES, 0)]
-    has_seal = (seals[:, : len(_CRC_START)] == _CRC_START).all(axis=1)
+    seals = numbers_at(view, SEAL)[ends[:count] - CRC_PROPERTY_BYTES]
+    has_seal = are_named(seals)
     if has_seal.any():
-        digits = seals[:, _CRC_DIGITS].astype(np.int64) - _DIGIT_0
-        right = ((digits >= 0) & (digits <= 9)).all(axis=1) & (seals[:, -1] == _PAIR_END)  # noqa: PLR2004 (a digit)
         covered = (ends[:count] - CRC_PROPERTY_BYTES).tolist()
-        crcs = [crc32(view[start:end]) for start, end in zip(begins, covered, strict=True)]
-        right &= digits @ _CRC_POWERS == np.array(crcs, np.int64) & CRC_MASK
-        holds &= right | ~has_seal
+        holds &= ~has_seal | are_seals(seals) & hold(seals, view, begins, covered)
     return holds & has_seal if sealed else holds
 
 

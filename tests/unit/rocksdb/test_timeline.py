@@ -67,11 +67,11 @@ def test_two_messages_with_one_key_are_both_kept(tmp_path: Path) -> None:
         octets[:, 91:123] = ord("f")
         due_ms = np.full(2, world.clock.now_ms() + 60_000)
         both = Waiting(np.arange(2), due_ms, places, units["size"])
-        put(world.store, timeline, both, due_ms, Leading(octets), floor=None)
+        put(world.store, timeline, both, due_ms, Leading(octets, due_ms), floor=None)
         ((_, value),) = timeline.read(b"", TIMES_END, 10)
         assert sorted(np.frombuffer(value, VALUE)["queue_offset"].tolist()) == [0, 1]
         world.run_until(world.clock.now_ms() + 60_000)
-        put(world.store, timeline, both, due_ms, Leading(octets), floor=None)
+        put(world.store, timeline, both, due_ms, Leading(octets, due_ms), floor=None)
     timeline.close()
 
 

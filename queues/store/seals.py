@@ -1,0 +1,95 @@
+"""Seals: the property that ends a record, a CRC of all that is before it. Many at once.
+
+A seal is 20 bytes: ``__CRC32#``, 0x01, ten decimal digits of CRC-32 & 0x7FFFFFFF, the lowest first,
+0x02. Example: the CRC 42 is told by ``__CRC32#\\x012400000000\\x02``.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from queues.store.commitlog import CommitLog
+from queues.store.crc import crc32
+from queues.store.digits import eight_digits, numbers_at
+from queues.store.errors import RecordGone
+from queues.store.record import CRC_MASK, CRC_PROPERTY_BYTES
+
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+SEAL: Final = np.dtype(
+    {
+        "names": ["name", "is", "low", "high", "end"],
+        "formats": ["<u8", "u1", ">u8", "2u1", "u1"],
+        "offsets": [0, 8, 9, 17, 19],
+        "itemsize": CRC_PROPERTY_BYTES,
+    }
+)
+_NAME: Final = int.from_bytes(b"__CRC32#", "little")
+_IS, _END = 1, 2
+_ZERO, _NINE = ord("0"), ord("9")
+#: A byte is a digit if its upper half is 3, also after 6 was added.
+_UPPER, _THREES = np.uint64(0xF0F0F0F0F0F0F0F0), np.uint64(0x3030303030303030)
+_SIXES = np.uint64(0x0606060606060606)
+_HIGH: Final = np.array([10**8, 10**9], np.int64)
+
+
+def are_named(seals: npt.NDArray[np.void]) -> Bools:
+    """Which of these bytes, of dtype `SEAL`, begin as a seal does."""
+    found: Bools = (seals["name"] == _NAME) & (seals["is"] == _IS)
+    return found
+
+
+def are_seals(seals: npt.NDArray[np.void]) -> Bools:
+    """Which of these bytes are seals, whatever they tell."""
+    low, high = seals["low"].astype(np.uint64), seals["high"]
+    found: Bools = are_named(seals) & (seals["end"] == _END)
+    found &= (low & _UPPER == _THREES) & (low + _SIXES & _UPPER == _THREES)
+    found &= ((high >= _ZERO) & (high <= _NINE)).all(axis=1)
+    return found
+
+
+def hold(
+    seals: npt.NDArray[np.void], view: memoryview, starts: Iterable[int], ends: Iterable[int]
+) -> Bools:
+    """Which of the seals tell the CRC of the bytes of `view` from a start to an end."""
+    crcs = [crc32(view[start:end]) for start, end in zip(starts, ends, strict=True)]
+    high = (seals["high"].astype(np.int64) - _ZERO) @ _HIGH
+    told = eight_digits(seals["low"].astype(np.uint64)) + high
+    held: Bools = told == np.array(crcs, np.int64) & CRC_MASK
+    return held
+
+
+def read_sealed(log: CommitLog, offsets: Int64s, sizes: Int64s) -> list[bytes | None]:
+    """The bytes of the records at these log offsets; None for one that is damaged or gone."""
+    bases = offsets - offsets % log.segment_bytes
+    if (bases == bases[0]).all():
+        return _read_segment(log, int(bases[0]), offsets - bases, sizes)
+    found: list[bytes | None] = [None] * len(offsets)
+    for base in np.unique(bases).tolist():
+        here = np.flatnonzero(bases == base)
+        some = _read_segment(log, base, offsets[here] - base, sizes[here])
+        for number, raw in zip(here.tolist(), some, strict=True):
+            found[number] = raw
+    return found
+
+
+def _read_segment(log: CommitLog, base: int, starts: Int64s, sizes: Int64s) -> list[bytes | None]:
+    try:
+        memory = log.memory(base).memory
+    except RecordGone:
+        return [None] * len(starts)
+    ends = starts + sizes
+    fit = (sizes > CRC_PROPERTY_BYTES) & (ends <= len(memory))
+    seals = numbers_at(memory, SEAL)[np.where(fit, ends - CRC_PROPERTY_BYTES, 0)]
+    sealed = fit & are_seals(seals)
+    if not sealed.all():
+        starts, ends = np.where(sealed, starts, 0), np.where(sealed, ends, CRC_PROPERTY_BYTES)
+    begins, stops = starts.tolist(), ends.tolist()
+    whole = sealed & hold(seals, memoryview(memory), begins, (ends - CRC_PROPERTY_BYTES).tolist())
+    raws: list[bytes | None] = [memory[start:end] for start, end in zip(begins, stops, strict=True)]
+    for number in np.flatnonzero(~whole).tolist():
+        raws[number] = None
+    return raws
