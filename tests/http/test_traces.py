@@ -104,13 +104,20 @@ def test_an_ack_of_a_later_attempt_says_so(traced: Api) -> None:
 def test_only_so_many_are_remembered_and_the_last_ones(
     traced: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tracing, "_REMEMBERED_MAX", 8)
+    monkeypatch.setattr(tracing, "_REMEMBERED_MAX", 48)
     traced.group()
+    received = []
     for _ in range(20):
         traced.send()
-        traced.receive(max_messages=1)
+        received += traced.receive(max_messages=1)
     traces = traced.wiring.store.traces
-    assert traces._remembered_count == len(traces._remembered) == 8
+    assert traces._remembered_weight == 48
+    assert len(traces._remembered) == 8
+    receipts = [one["receipt"] for one in received[-8:]]
+    for receipt in receipts:
+        traced.post("groups/billing/ack", {"receipts": [receipt]})
+    assert traces._remembered == {}
+    assert traces._remembered_weight == 0
 
 
 @pytest.mark.usefixtures("handed_out", "cut_out")
