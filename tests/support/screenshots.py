@@ -34,12 +34,12 @@ PAGES = [
 #: Pages whose address is not known beforehand, or that only a form leads to: the links and buttons
 #: that are followed, each the first of its kind.
 WALKS: dict[str, tuple[str, ...]] = {
-    "message-waiting": ("messages/?topic=reminders", "main tbody th a"),
+    "message-waiting": ("messages/?level=18", "main tbody th a"),
     "message-delivered": ("messages/?topic=carts&state=ready", "main tbody th a"),
     "message-parked": ("parked/", "main tbody th a"),
     "message-retrying": ("groups/shipping/retries/", "main tbody th a"),
-    "message-move": ("messages/?topic=reminders", "main tbody th a", "main a[href$='/move/']"),
-    "message-cancel": ("messages/?topic=reminders", "main tbody th a", "main a[href$='/cancel/']"),
+    "message-move": ("messages/?level=18", "main tbody th a", "main a[href$='/move/']"),
+    "message-cancel": ("messages/?level=18", "main tbody th a", "main a[href$='/cancel/']"),
     "bulk-preview": ("messages/bulk/?topic=mails", "main form button[type=submit]"),
     "spread": ("forecast/", "main a[href*='/spread/']"),
     "dead-letter": ("groups/payouts/dead-letters/", "main tbody th a[href*='/dead-letters/0']"),

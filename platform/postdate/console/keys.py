@@ -156,7 +156,7 @@ def keys_page(request: HttpRequest) -> Context:
                 "expires_ms": _ms(key.expires_at),
                 "previous_ms": _ms(key.previous_until),
                 "limits": [
-                    f"{value:,}\N{NO-BREAK SPACE}{words}"
+                    f"{value:,} {words}"
                     for name, words in _QUOTAS.items()
                     if (value := getattr(quotas, name))
                 ],

@@ -48,8 +48,8 @@ def moment(at_ms: int | None, show: str = "both") -> SafeString:
     """A moment: UTC as it is sent, in the viewer's zone once the script has run.
 
     `show` is `both` (with "in 4 m 12 s" behind it), `clock`, `exact` (to the millisecond, with the
-    distance), `relative`, `coming` (the same, and "now" once it has come), or under an axis
-    `second`, `minute` or `date`.
+    distance), `dated` (with its day, also today), `relative`, `coming` (the same, and "now" once it
+    has come), or under an axis `second`, `minute` or `date`.
     """
     if at_ms is None:
         return _NONE
@@ -69,6 +69,10 @@ def moment(at_ms: int | None, show: str = "both") -> SafeString:
     if show in ("clock", "relative", "coming"):
         return format_html(
             '<time datetime="{}" data-ms="{}" data-show="{}">{}</time>', written, at_ms, show, shown
+        )
+    if show == "dated":
+        return format_html(
+            '<time datetime="{}" data-ms="{}" data-day>{}</time>', written, at_ms, shown
         )
     return format_html(
         '<time datetime="{}" data-ms="{}"{}><span class="clock">{}</span>'

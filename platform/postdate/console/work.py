@@ -73,13 +73,13 @@ def _told(row: Any) -> dict[str, Any]:
         "touched_ms": ms(row.touched_at),
         "finished_ms": ms(row.finished_at),
         "result": list(_flat(row.result)),
-        "request": list(_flat(row.request)),
+        "request": list(dict.fromkeys(_flat(row.request))),
         "error": list(_flat(row.error)),
     }
 
 
 #: Of a request: what its operation needs and nobody asked for.
-_INNER = {"boundary", "ends", "patterns", "state"}
+_INNER = {"begun_ms", "boundary", "ends", "journal_from", "patterns", "state", "timer_from"}
 
 
 def _flat(value: Any) -> Iterator[tuple[str, Any, bool]]:
