@@ -24,7 +24,7 @@ import numpy as np
 from queues.store.append import Appender
 from queues.store.commitlog import CommitLog
 from queues.store.control import Control, Note, Word
-from queues.store.disk import Disk
+from queues.store.disk import Disk, find_bytes
 from queues.store.errors import RecordGone
 from queues.store.limits import HOLD_RECORDS_MAX, KEYS_MAX
 from queues.store.parts import Parts
@@ -100,7 +100,7 @@ class Walk:
         """The next place that holds a whole record or a filler, or `limit`."""
         view = memoryview(memory)
         while at < limit:
-            hits = [memory.find(mark, at + 4, limit) for mark in _MAGICS]
+            hits = [find_bytes(memory, mark, at + 4, limit) for mark in _MAGICS]
             places = [hit - 4 for hit in hits if hit >= 0]
             if not places:
                 return limit

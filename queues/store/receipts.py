@@ -107,10 +107,8 @@ class Receipts:
                 codes = _codes(key, common, offsets)
                 if not same(b"".join(given), b"".join(codes)):
                     known = list(map(same, given, codes))
-                    numbers, offsets = (
-                        list(compress(numbers, known)),
-                        list(compress(offsets, known)),
-                    )
+                    numbers = list(compress(numbers, known))
+                    offsets = list(compress(offsets, known))
                 if offsets:
                     genuine.append(_Alike(common, numbers, offsets))
         return _by_queue(genuine)

@@ -3,7 +3,6 @@
 import logging
 import os
 import sys
-import tarfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from analytics.java import JavaMissing, find_java_home
+from tests.support.archives import unpack_archive
 from tests.support.loglines import LivedStore
 
 #: Of tests: one task at a time needs no second core, and one shuffle partition no exchange.
@@ -76,6 +76,5 @@ def lived(tmp_path: Path) -> Iterator[LivedStore]:
 def broker_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("broker")
     archive = Path(__file__).parents[1] / "data" / "rocketmq-5.3.3" / "clean.tar.xz"
-    with tarfile.open(archive) as packed:
-        packed.extractall(directory, filter="data")
+    unpack_archive(archive, directory)
     return directory / "clean" / "store"

@@ -1,13 +1,14 @@
 """Stores that a real RocketMQ broker wrote, unpacked once a test session."""
 
 import json
-import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.archives import unpack_archive
 
 ARCHIVES = Path(__file__).parents[1] / "data" / "rocketmq-5.3.3"
 NAMES = ("clean", "crashed", "rolled")
@@ -35,8 +36,7 @@ def unpack(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], BrokerSt
     def one(name: str) -> BrokerStore:
         if name not in unpacked:
             directory = tmp_path_factory.mktemp(name)
-            with tarfile.open(ARCHIVES / f"{name}.tar.xz") as archive:
-                archive.extractall(directory, filter="data")
+            unpack_archive(ARCHIVES / f"{name}.tar.xz", directory)
             home = directory / name
             expected = json.loads((home / "expected.json").read_text())
             sent = json.loads((home / "sent.json").read_text())

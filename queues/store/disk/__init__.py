@@ -8,8 +8,17 @@ Two rules make that possible: mapped memory is written through `Mapped.assign`, 
 `Mapped.set_word` only, and files are written through `File.pwrite` only. Reading is free.
 """
 
-from queues.store.disk.files import File, Mapped
+from queues.store.disk.files import File, Mapped, Searchable, find_bytes
 from queues.store.disk.locks import BrokerLock, FileLock
 from queues.store.disk.system import UNFINISHED, Disk
 
-__all__ = ["UNFINISHED", "BrokerLock", "Disk", "File", "FileLock", "Mapped"]
+__all__ = [
+    "UNFINISHED",
+    "BrokerLock",
+    "Disk",
+    "File",
+    "FileLock",
+    "Mapped",
+    "Searchable",
+    "find_bytes",
+]

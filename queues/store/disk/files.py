@@ -6,12 +6,15 @@ import errno
 import mmap
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from queues.store.errors import DiskFull
+
+#: What can be searched; a mapping does not copy what is searched.
+Searchable: TypeAlias = mmap.mmap | bytes
 
 #: ``MS_SYNC`` of Linux.
 _MS_SYNC = 4
@@ -136,6 +139,20 @@ def translated(error: OSError, path: Path) -> Exception:
     if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
         return DiskFull(path=path)
     return error
+
+
+def find_bytes(memory: Searchable, wanted: bytes, start: int, end: int) -> int:
+    """Where `wanted` first lies within [start, end); -1: nowhere.
+
+    Before 3.11.5 Python's own `mmap.find` may read the byte behind the mapping, and die of it
+    (python/cpython#105235). It is kept one byte away; the last place is looked at by itself.
+    """
+    end = min(end, len(memory))
+    last = end - len(wanted)
+    if last < start:
+        return -1
+    found = memory.find(wanted, start, end - 1)
+    return last if found < 0 and memory[last:end] == wanted else found
 
 
 def libc() -> ctypes.CDLL:

@@ -9,8 +9,9 @@ judge, because the end of a log that was being written may be unfinished.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
+from queues.store.disk import Searchable, find_bytes
 from queues.store.inspection.findings import Report
 from queues.store.inspection.layout import Layout, Segment
 from queues.store.inspection.runs import Run, check_run, single_run
@@ -34,15 +35,6 @@ ONE_BY_ONE: Final = 64
 _RECORD_MAGIC: Final = MAGIC_V1.to_bytes(4, "big")[:3]
 _MAGIC_ENDS: Final = (MAGIC_V1 & 0xFF, MAGIC_V2 & 0xFF)
 _FILLER_MAGIC: Final = MAGIC_FILLER.to_bytes(4, "big")
-
-
-class Bytes(Protocol):
-    """What can be searched: bytes, or a mapping, which does not copy what is searched."""
-
-    def find(self, sub: bytes, start: int, end: int, /) -> int:
-        """Return where the bytes are found; -1 if nowhere."""
-
-    def __getitem__(self, index: slice, /) -> bytes: ...
 
 
 class Located(NamedTuple):
@@ -119,7 +111,7 @@ class LogWalk:
             self._settle_tail()
 
     def _segment(
-        self, segment: Segment, view: memoryview, memory: Bytes, limit: int
+        self, segment: Segment, view: memoryview, memory: Searchable, limit: int
     ) -> Iterator[Run]:
         at, one_by_one = 0, 0
         while at < limit:
@@ -147,7 +139,7 @@ class LogWalk:
                 at = self._step_over(segment, memory, at, limit, found)
 
     def _step_over(
-        self, segment: Segment, memory: Bytes, at: int, limit: int, found: Checked
+        self, segment: Segment, memory: Searchable, at: int, limit: int, found: Checked
     ) -> int:
         """Take down what is no record, and return where the walk goes on."""
         following = find_next(memory, at + 1, limit, segment.base)
@@ -182,7 +174,7 @@ class LogWalk:
         self._report.add(stretch.path, stretch.at, stretch.reason)
 
 
-def find_next(memory: Bytes, start: int, limit: int, base: int) -> int | None:
+def find_next(memory: Searchable, start: int, limit: int, base: int) -> int | None:
     """Return the next place that looks like a record or the segment's filler; None if none does."""
     places = (
         _next_record(memory, start, limit, base),
@@ -191,10 +183,10 @@ def find_next(memory: Bytes, start: int, limit: int, base: int) -> int | None:
     return min((place for place in places if place is not None), default=None)
 
 
-def _next_record(memory: Bytes, start: int, limit: int, base: int) -> int | None:
+def _next_record(memory: Searchable, start: int, limit: int, base: int) -> int | None:
     at = start + MAGIC_AT
     while True:
-        at = memory.find(_RECORD_MAGIC, at, limit)
+        at = find_bytes(memory, _RECORD_MAGIC, at, limit)
         if at < 0:
             return None
         place = at - MAGIC_AT
@@ -210,10 +202,10 @@ def _next_record(memory: Bytes, start: int, limit: int, base: int) -> int | None
         at += 1
 
 
-def _next_filler(memory: Bytes, start: int, limit: int) -> int | None:
+def _next_filler(memory: Searchable, start: int, limit: int) -> int | None:
     at = start + MAGIC_AT
     while True:
-        at = memory.find(_FILLER_MAGIC, at, limit)
+        at = find_bytes(memory, _FILLER_MAGIC, at, limit)
         if at < 0:
             return None
         place = at - MAGIC_AT

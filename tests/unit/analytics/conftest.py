@@ -1,11 +1,11 @@
 """Stores to read: one that the real engine wrote, and those of a real broker."""
 
-import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.archives import unpack_archive
 from tests.support.loglines import LivedStore
 
 ARCHIVES = Path(__file__).parents[2] / "data" / "rocketmq-5.3.3"
@@ -24,8 +24,7 @@ def broker_store(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pa
         directory = tmp_path_factory.getbasetemp() / "brokers" / name
         if not directory.exists():
             directory.mkdir(parents=True)
-            with tarfile.open(ARCHIVES / f"{name}.tar.xz") as archive:
-                archive.extractall(directory, filter="data")
+            unpack_archive(ARCHIVES / f"{name}.tar.xz", directory)
         return directory / name / "store"
 
     return one
