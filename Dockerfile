@@ -31,5 +31,6 @@ USER postdate
 VOLUME /data
 EXPOSE 8000
 CMD ["granian", "--interface", "wsgi", "--host", "0.0.0.0", "--port", "8000", \
-     "--workers", "1", "--blocking-threads", "2688", "--backpressure", "3712", "--backlog", "4096", \
+     "--http", "1", "--workers", "2", "--respawn-failed-workers", \
+     "--blocking-threads", "2688", "--backpressure", "3712", "--backlog", "4096", \
      "--workers-kill-timeout", "10", "--log-level", "error", "postdate.wsgi:application"]

@@ -1,19 +1,21 @@
 """Long polls: what 2,000 waiting `receive` calls cost, and how soon each gets its message.
 
 The platform runs as `make up` starts it. The polls belong to 20 groups of one topic each, one
-keep-alive connection a poll. Memory is the web process's own, before and while they wait. Sends are
-single ones to a topic that nobody waits for, the same load before and while they wait. A wake is
-timed at the client: from the start of a send to the end of the answer of the poll that got the
-message; the client is on the same machine.
+keep-alive connection a poll. Memory is the web processes' own, before and while they wait; what the
+calls cost is the difference. Sends are single ones to a topic that nobody waits for, the same load
+in turns while nobody waits and while all do. A wake is timed at the client: from the start of a
+send to the end of the answer of the poll that got it; the client is on the same machine.
 """
 
 import asyncio
+import contextlib
 import json
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from load import Request, client_name, put_load
+from load import Load, Request, client_name, put_load
 from measuring import Report, quantiles, run
 from platforms import make_topic, running_platform
 from processes import command_of, family, memory_of
@@ -23,9 +25,10 @@ from queues.demo.launching import Running
 
 GROUPS = 20
 QUEUES = 8
-WAIT_S = 20
+WAIT_S, ROUND_WAIT_S = 20, 9
 SEND_CONNECTIONS = 8
 PAUSE_S = 0.004
+SETTLE_S = 2
 
 
 @dataclass
@@ -39,49 +42,76 @@ class Waiting:
     failed: int = 0
 
 
+@dataclass
+class Found:
+    """What the rounds gave: loads of sends alone and beside the polls, memory, wakes in ms."""
+
+    alone: list[Load] = field(default_factory=list)
+    beside: list[Load] = field(default_factory=list)
+    while_mb: list[float] = field(default_factory=list)
+    late_ms: list[float] = field(default_factory=list)
+
+
 def main(report: Report) -> None:
     """Memory, sends and wakes with so many polls waiting."""
-    polls, sends, seconds = (200, 100, 2) if report.quick else (2_000, 3_000, 8)
+    polls, sends, seconds, rounds = (200, 100, 1, 2) if report.quick else (2_000, 3_000, 3, 7)
     report.settings = {
         "polls": polls, "groups": GROUPS, "queues_a_topic": QUEUES, "sends_timed": sends,
-        "send_connections": SEND_CONNECTIONS, "client": client_name(),
+        "send_connections": SEND_CONNECTIONS, "seconds_a_round": seconds, "rounds": rounds,
+        "client": client_name(),
     }  # fmt: skip
     with running_platform() as running:
         prepare(running)
-        before_mb = own_mb(running)
         load = background(running)
-        rates = [put_load(load, connections=SEND_CONNECTIONS, seconds=seconds)]
+        put_load(load, connections=SEND_CONNECTIONS, seconds=1)
+        before_mb = own_mb(running)
+        found = Found()
         waiting, loop = Waiting(), asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_forever)
         thread.start()
-        tasks = asyncio.run_coroutine_threadsafe(begin(running, waiting, polls), loop).result()
-        time.sleep(2 if report.quick else 8)
-        while_mb = own_mb(running)
-        rates.append(put_load(load, connections=SEND_CONNECTIONS, seconds=seconds))
-        late_ms = asyncio.run_coroutine_threadsafe(time_wakes(running, waiting, sends), loop)
-        tell(report, late_ms.result(), rates, before_mb, while_mb)
+        for _ in range(rounds):
+            found.alone += [put_load(load, connections=SEND_CONNECTIONS, seconds=seconds)]
+            with polling(running, waiting, polls, loop, wait_s=ROUND_WAIT_S):
+                found.while_mb += [own_mb(running)]
+                found.beside += [put_load(load, connections=SEND_CONNECTIONS, seconds=seconds)]
+            time.sleep(ROUND_WAIT_S)  # The server learns only then that nobody waits.
+        with polling(running, waiting, polls, loop, wait_s=WAIT_S):
+            wakes = asyncio.run_coroutine_threadsafe(time_wakes(running, waiting, sends), loop)
+            found.late_ms = wakes.result()
+        tell(report, found, before_mb)
         report.notes.append(f"{waiting.failed} polls failed")
-        asyncio.run_coroutine_threadsafe(end(tasks), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
 
 
-def tell(
-    report: Report, late_ms: list[float], rates: list[object], before_mb: float, while_mb: float
-) -> None:
+@contextlib.contextmanager
+def polling(
+    running: Running, waiting: Waiting, polls: int, loop: asyncio.AbstractEventLoop, *, wait_s: int
+) -> Iterator[None]:
+    """While so many polls wait, each for so many seconds at a time."""
+    waiting.asked = 0
+    began = begin(running, waiting, polls, wait_s)
+    tasks = asyncio.run_coroutine_threadsafe(began, loop).result()
+    time.sleep(SETTLE_S)
+    yield
+    asyncio.run_coroutine_threadsafe(end(tasks), loop).result()
+
+
+def tell(report: Report, found: Found, before_mb: float) -> None:
     """The figures and the goals."""
-    told = quantiles(late_ms)
+    told = quantiles(found.late_ms)
     polls = report.settings["polls"]
     for name in ("p50", "p99", "max"):
         report.add(f"send to receive, {polls} waiting, {name}", "ms", [told[name]], lower=True)
-    report.add("memory of the web process, nobody waiting", "MB", [before_mb], lower=True)
-    report.add("memory of the web process, all waiting", "MB", [while_mb], lower=True)
-    alone, beside = (rate.requests_per_second for rate in rates)  # type: ignore[attr-defined]
-    report.add("single sends, nobody waiting", "requests/s", [alone])
-    report.add("single sends, all waiting", "requests/s", [beside])
-    ratio = report.compare("sends", "single sends, all waiting", "single sends, nobody waiting")
+    report.add("memory of the web processes, nobody waiting", "MB", [before_mb], lower=True)
+    report.add("memory of the web processes, all waiting", "MB", found.while_mb, lower=True)
+    alone, beside = "single sends, nobody waiting", "single sends, all waiting"
+    report.add(alone, "requests/s", [load.requests_per_second for load in found.alone])
+    report.add(beside, "requests/s", [load.requests_per_second for load in found.beside])
+    ratio = report.compare("sends", beside, alone)
     report.at_most("send to a waiting receive, p99 ms", told["p99"], 50)
-    report.at_most("memory of the web process, all waiting, MB", while_mb, 300)
+    calls_mb = max(found.while_mb) - before_mb
+    report.at_most("memory that the waiting calls cost, MB", calls_mb, 300)
     report.at_least("single sends beside waiting polls, of those alone", ratio, 0.95)
 
 
@@ -111,10 +141,12 @@ def background(running: Running) -> Request:
     )
 
 
-async def begin(running: Running, waiting: Waiting, polls: int) -> list[asyncio.Task[None]]:
+async def begin(
+    running: Running, waiting: Waiting, polls: int, wait_s: int
+) -> list[asyncio.Task[None]]:
     """Let so many polls wait."""
     tasks = [
-        asyncio.create_task(poll(running, waiting, f"g{number % GROUPS}"))
+        asyncio.create_task(poll(running, waiting, f"g{number % GROUPS}", wait_s))
         for number in range(polls)
     ]
     while waiting.asked < polls:
@@ -129,10 +161,10 @@ async def end(tasks: list[asyncio.Task[None]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def poll(running: Running, waiting: Waiting, group: str) -> None:
+async def poll(running: Running, waiting: Waiting, group: str, wait_s: int) -> None:
     """Receive one message after another, waiting for each."""
     channel = await Channel.open(running)
-    body = {"max_messages": 1, "wait_seconds": WAIT_S}
+    body = {"max_messages": 1, "wait_seconds": wait_s}
     while True:
         waiting.asked += 1
         status, answer = await channel.post(f"/api/v1/groups/{group}/receive", body)

@@ -69,7 +69,7 @@ class Config(BaseSettings):
     # Web server
     host: str = Field("127.0.0.1", validation_alias="POSTDATE_HOST")
     port: int = Field(8000, ge=1, le=65_535, validation_alias="POSTDATE_PORT")
-    web_processes: int = Field(1, ge=1, le=64, validation_alias="POSTDATE_WEB_PROCESSES")
+    web_processes: int = Field(2, ge=1, le=64, validation_alias="POSTDATE_WEB_PROCESSES")
     web_threads: int = Field(2_688, ge=8, le=4096, validation_alias="POSTDATE_WEB_THREADS")
     public_url: str | None = Field(None, validation_alias="POSTDATE_PUBLIC_URL")
 

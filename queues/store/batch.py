@@ -174,20 +174,6 @@ def numbers(values: Column) -> Sequence[int]:
     return values.tolist() if isinstance(values, np.ndarray) else values
 
 
-def members_by_number(values: Int64s) -> list[Int64s]:
-    """Where each value occurs, ascending.
-
-    Example: ``[7, 3, 7]`` gives ``[[1], [0, 2]]``.
-    """
-    if not len(values):
-        return []
-    if (values == values[0]).all():
-        return [np.arange(len(values))]
-    order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    return np.split(order, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1)
-
-
 def checked_size(body: bytes, topic: bytes, properties_bytes: int) -> int:
     """The size of a record, given its topic with the length byte and its properties' length.
 

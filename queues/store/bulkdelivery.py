@@ -25,11 +25,11 @@ from queues.store.batch import (
     Entries,
     Sealed,
     hashes_of_columns,
-    members_by_number,
 )
 from queues.store.commitlog import CommitLog
 from queues.store.delivering import Due, Shape, deliver_one, new_parts
 from queues.store.digits import digits_of
+from queues.store.grouping import members_by_number
 from queues.store.hashes import index_hashes
 from queues.store.held import HOLDING, tag_and_keys
 from queues.store.limits import VECTOR_RECORDS_MIN

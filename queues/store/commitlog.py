@@ -206,7 +206,7 @@ class CommitLog:
         whole = (offsets >= 0) & (offsets - bases + size_bytes <= self.segment_bytes)
         for base in np.unique(bases[whole]).tolist():
             here = np.flatnonzero(whole & (bases == base))
-            here = here[np.argsort(offsets[here], kind="stable")]
+            here = here[np.argsort(offsets[here])]
             with contextlib.suppress(RecordGone):
                 octets = self.memory(base).array(np.uint8)
                 rows[here] = sliding_window_view(octets, size_bytes)[offsets[here] - base]

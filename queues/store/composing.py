@@ -25,12 +25,12 @@ from queues.store.batch import (
     Entries,
     Sealed,
     many_hashes,
-    members_by_number,
 )
 from queues.store.crc import crc32
 from queues.store.digits import digits_of
 from queues.store.encode import Encoder, own_properties
 from queues.store.errors import MessageIllegal
+from queues.store.grouping import members_by_number
 from queues.store.hashes import tags_code
 from queues.store.limits import BODY_BYTES_MAX, DUE_MS_MAX, KEYS_MAX, PROPERTIES_BYTES_MAX
 from queues.store.messages import Outgoing

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queues.store.disk import Disk, File, Mapped
+from queues.store.grouping import members_by_number
 from queues.store.limits import MAPPED_QUEUE_FILES_MAX, OPEN_QUEUE_FILES_MAX
 
 UNIT_BYTES = 20
@@ -31,6 +32,8 @@ UNIT_BYTES = 20
 DISK_UNIT = np.dtype([("log_offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 #: A unit in memory, native.
 UNIT = np.dtype([("log_offset", "i8"), ("size", "i4"), ("tags_code", "i8")])
+#: A unit as bytes: moved so, many cost a tenth of what they do field by field.
+_BYTES = np.dtype(f"V{UNIT_BYTES}")
 #: What RocketMQ writes before the first unit of a queue that does not begin at 0.
 BLANK_UNIT = (0).to_bytes(8, "big") + (0x7FFFFFFF).to_bytes(4, "big") + (0).to_bytes(8, "big")
 _ONE_UNIT = struct.Struct(">qiq")
@@ -168,18 +171,18 @@ class ConsumeQueues:
         """
         if len(units) <= _READ_ONE_BY_ONE:
             return self._read_each(topic, queue_id, units.tolist())
-        found = np.zeros(len(units), UNIT)
-        bases = units * UNIT_BYTES // self._file_bytes * self._file_bytes
-        for base in sorted(set(bases.tolist())):
-            here = bases == base
+        found = np.zeros(len(units), DISK_UNIT)
+        numbers = units * UNIT_BYTES // self._file_bytes
+        for here in members_by_number(numbers):
+            base = int(numbers[here[0]]) * self._file_bytes
             with self._mutex:
                 mapped = self._map(topic, queue_id, base)
                 if mapped is not None:
                     inside = units[here] - base // UNIT_BYTES
-                    whole = mapped.array(DISK_UNIT, count=mapped.size_bytes // UNIT_BYTES)
-                    found[here] = whole[inside]
+                    whole = mapped.array(_BYTES, count=mapped.size_bytes // UNIT_BYTES)
+                    found.view(_BYTES)[here] = whole.take(inside)
                     del whole
-        return found
+        return found.astype(UNIT)
 
     def _map(self, topic: str, queue_id: int, base: int) -> Mapped | None:
         """The mapping of a file; None where there is no file."""

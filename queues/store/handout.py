@@ -9,6 +9,7 @@ The leases are written before the records leave: a process that dies in between 
 run out, never a message that two consumers hold.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
@@ -54,8 +55,8 @@ class Bounds(Protocol):
 class QueueReader(Protocol):
     """The reading side of the store."""
 
-    def queue_ids(self, topic: str) -> list[int]:
-        """The queues of a topic."""
+    def queue_ids(self, topic: str) -> Sequence[int]:
+        """The queues of a topic, in order."""
 
     def queue_bounds(self, topic: str, queue_id: int) -> Bounds:
         """Which offsets can be read."""

@@ -17,6 +17,7 @@ from queues.store.consumequeue import UNIT
 from queues.store.delivering import Due, deliver
 from queues.store.encode import QueueOf
 from queues.store.errors import RecordGone
+from queues.store.grouping import are_different
 from queues.store.held import HOLDING, real_of
 from queues.store.limits import (
     BULK_RECORDS_MIN,
@@ -62,7 +63,9 @@ class HandOvers:
         if high - low < 4 * len(offsets) + 64:
             span = self._consume_queues.read(queue.topic, queue.queue_id, low, high - low + 1)
             inside = offsets - low < len(span)
-            units[inside] = span[offsets[inside] - low]
+            if inside.all():
+                return span.take(offsets - low)
+            units[inside] = span.take(offsets[inside] - low)
             return units
         return self._consume_queues.read_at(queue.topic, queue.queue_id, offsets)
 
@@ -206,10 +209,7 @@ def _cuts(sizes: npt.NDArray[np.int32]) -> list[int]:
 
 def _once_each(offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """The offsets without repetitions, in their order: one hold decides each unit once."""
-    if len(offsets) == 1:
-        return offsets
-    ordered = np.sort(offsets)
-    if (ordered[1:] != ordered[:-1]).all():
+    if len(offsets) == 1 or are_different(offsets):
         return offsets
     _, firsts = np.unique(offsets, return_index=True)
     return offsets[np.sort(firsts)]

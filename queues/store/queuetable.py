@@ -21,6 +21,9 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from queues.store.control import Control, Word
 from queues.store.disk import Disk, Mapped
 from queues.store.errors import MessageIllegal
@@ -70,6 +73,8 @@ class QueueTable:
         self._mutex = threading.RLock()
         self._by_name: dict[tuple[str, int], Queue] = {}
         self._topic_numbers: dict[str, int] = {}
+        #: In order; replaced, never changed, so that other threads may read on.
+        self._queue_ids: dict[str, tuple[int, ...]] = {}
         self.queues: list[Queue] = []
         self._mapped = self._map()
         self.refresh()
@@ -105,6 +110,8 @@ class QueueTable:
         )
         self._by_name[topic, queue.queue_id] = queue
         self._topic_numbers[topic] = queue.topic_number
+        known = self._queue_ids.get(topic, ())
+        self._queue_ids[topic] = tuple(sorted((*known, queue.queue_id)))
         self.queues.append(queue)
         return queue
 
@@ -171,10 +178,17 @@ class QueueTable:
         self.refresh()
         return list(self._topic_numbers)
 
-    def queue_ids(self, topic: str) -> list[int]:
-        """The queues of a topic."""
+    def queue_ids(self, topic: str) -> tuple[int, ...]:
+        """The queues of a topic, in order."""
         self.refresh()
-        return sorted(queue.queue_id for queue in self.queues if queue.topic == topic)
+        return self._queue_ids.get(topic, ())
+
+    def tips(self) -> npt.NDArray[np.int64]:
+        """A copy of all maxima, in the table's order."""
+        self.refresh()
+        count = len(self.queues)
+        words = self._mapped.array(np.int64, count=count * _ENTRY_WORDS)
+        return words[_MAX::_ENTRY_WORDS].copy()
 
     def min(self, queue: Queue) -> int:
         """The first offset that can still be read."""

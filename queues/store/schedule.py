@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queues.store.disk import Disk, Mapped
+from queues.store.grouping import members_by_number
 from queues.store.limits import DUE_MS_MAX, SCHEDULE_UNITS, TOPICS_MAX
 
 UNIT_BYTES = 16
@@ -134,13 +135,10 @@ class ScheduleTable:
 
     def _gather(self, units: Int64s, word: int) -> Int64s:
         numbers = units // SCHEDULE_UNITS
-        if len(units) and numbers.min() == numbers.max():
-            rows: Int64s = self._file(int(numbers[0]))[1][units % SCHEDULE_UNITS, word]
-            return rows
-        found = np.zeros(len(units), np.int64)
-        for number in np.unique(numbers):
-            mine = numbers == number
-            found[mine] = self._file(int(number))[1][units[mine] % SCHEDULE_UNITS, word]
+        found = np.empty(len(units), np.int64)
+        for mine in members_by_number(numbers):
+            number = int(numbers[mine[0]])
+            found[mine] = self._file(number)[1][units[mine] - number * SCHEDULE_UNITS, word]
         return found
 
     def settle_many(self, units: Int64s, log_offsets: Int64s) -> None:
@@ -153,10 +151,10 @@ class ScheduleTable:
 
     def _scatter(self, units: Int64s, word: int, values: Int64s) -> None:
         numbers = units // SCHEDULE_UNITS
-        for number in np.unique(numbers):
-            mine = numbers == number
-            mapped, array = self._file(int(number))
-            mapped.assign(array, (units[mine] % SCHEDULE_UNITS, word), values[mine])
+        for mine in members_by_number(numbers):
+            number = int(numbers[mine[0]])
+            mapped, array = self._file(number)
+            mapped.assign(array, (units[mine] - number * SCHEDULE_UNITS, word), values[mine])
 
     def slice(self, start: int, stop: int) -> ScheduleSlice:
         """Units [start, stop), copied; files that retention removed read as zeros."""

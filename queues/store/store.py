@@ -309,9 +309,18 @@ class Store(Vitals):
         """Every topic that anything was ever written to, system topics included."""
         return self._queues.topics()
 
-    def queue_ids(self, topic: str) -> list[int]:
-        """The queues of a topic that anything was written to."""
+    def queue_ids(self, topic: str) -> Sequence[int]:
+        """The queues of a topic that anything was written to, in order."""
         return self._queues.queue_ids(topic)
+
+    def queue_tips(self) -> npt.NDArray[np.int64]:
+        """The next offset of every queue, by its number; the last ones may not be readable yet."""
+        return self._queues.tips()
+
+    def queue_place(self, number: int) -> tuple[str, int]:
+        """Topic and queue of a queue's number."""
+        queue = self._queues.queues[number]
+        return queue.topic, queue.queue_id
 
     def queue_bounds(self, topic: str, queue_id: int) -> QueueBounds:
         """The offsets that can be read; (0, 0) for a queue that nothing was written to."""

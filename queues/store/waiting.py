@@ -15,8 +15,13 @@ subscribe to their topic: 3 of the 5 and 3 of the 9 are woken.
 """
 
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from queues.store.clock import Clock
 from queues.store.consuming import Consuming, Subscription
@@ -26,12 +31,23 @@ from queues.store.limits import WAITERS_MAX
 
 #: How long the watch sleeps at most: how late it may notice that a lease ran out.
 _TICK_MS = 40
-#: How long it rests after a look, so that a fast sender cannot keep it busy.
-_REST_S = 0.001
+#: How long it rests after a look, so that a fast sender cannot keep it busy: longer when what came
+#: was for nobody who waits.
+_REST_S, _LONG_REST_S = 0.001, 0.005
 #: A group is looked at once in so many ticks, bell or not: two seconds.
 _TICKS_A_ROUND = 50
 #: Groups that are looked at together: ordered ones in each tick, and all when leases came back.
 _GROUPS_AT_ONCE = 100
+
+
+class Tips(QueueReader, Protocol):
+    """The reading side of the store, with a look at all queues at once."""
+
+    def queue_tips(self) -> npt.NDArray[np.int64]:
+        """The next offset of every queue, by its number; the last ones may not be readable yet."""
+
+    def queue_place(self, number: int) -> tuple[str, int]:
+        """Topic and queue of a queue's number."""
 
 
 @dataclass(slots=True)
@@ -56,8 +72,12 @@ class _State:
     """What the mutex guards."""
 
     groups: dict[str, _Group] = field(default_factory=dict)
+    #: Topic to the groups that wait for it.
+    names: dict[str, set[str]] = field(default_factory=dict)
     #: Up to where each queue of their topics was seen.
     ends: dict[tuple[str, int], int] = field(default_factory=dict)
+    #: The next offset of every queue at the last look, or how much of it could be read.
+    tips: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     waiting: int = 0
     closed: bool = False
     thread: threading.Thread | None = None
@@ -67,7 +87,7 @@ class ReadyWatch:
     """Wakes receives of this process; safe for threads, unusable after a fork."""
 
     def __init__(
-        self, reader: QueueReader, bell: Bell, consuming: Consuming, clock: Clock,
+        self, reader: Tips, bell: Bell, consuming: Consuming, clock: Clock,
         given_back: Bell | None = None,
     ) -> None:  # fmt: skip
         self._given_back = given_back
@@ -136,7 +156,7 @@ class ReadyWatch:
             if entry is None:
                 condition = threading.Condition(self._mutex)
                 entry = state.groups[group] = _Group(subscriptions, condition)
-            entry.subscriptions = subscriptions
+            self._subscribe(group, entry, subscriptions)
             entry.ordered = self._consuming.ordered_of(group)
             entry.waiters += 1
             state.waiting += 1
@@ -150,6 +170,18 @@ class ReadyWatch:
                 state.thread.start()
             self._arrival.notify()
             return entry
+
+    def _subscribe(self, group: str, entry: _Group, subscriptions: Sequence[Subscription]) -> None:
+        """Find the group by the topics that it waits for now, and by no others."""
+        names = self._state.names
+        for old in entry.subscriptions:
+            if group in (waiting := names.get(old.topic, set())):
+                waiting.remove(group)
+                if not waiting:
+                    del names[old.topic]
+        for new in subscriptions:
+            names.setdefault(new.topic, set()).add(group)
+        entry.subscriptions = subscriptions
 
     def _learn(self, entry: _Group) -> None:
         """Begin to watch the group's queues where they are now."""
@@ -166,6 +198,7 @@ class ReadyWatch:
             # A wake that came as its waiter gave up is another's, if there is one.
             entry.wakes = min(entry.wakes, entry.waiters)
             if not entry.waiters:
+                self._subscribe(group, entry, ())
                 del self._state.groups[group]
             if not self._state.waiting:
                 self._state.ends.clear()
@@ -192,28 +225,37 @@ class ReadyWatch:
             rung = self._bell.wait(seen, _TICK_MS / 1000)
             if rung != seen:
                 seen = rung
-                self._look_at_queues()
+                woken = self._look_at_queues()
                 if (now_given := self._count_given()) != given:
                     given = now_given
                     self._look_at_all_groups()
-                self._stop.wait(_REST_S)
+                self._stop.wait(_REST_S if woken else _LONG_REST_S)
             if self._clock.monotonic_ms() - ticked_ms >= _TICK_MS:
                 ticked_ms = self._clock.monotonic_ms()
                 self._look_at_leases()
                 self._look_at_some_groups()
 
-    def _look_at_queues(self) -> None:
-        """Wake for every message that came."""
+    def _look_at_queues(self) -> bool:
+        """Wake for every message that came; whether there was one for somebody who waits.
+
+        Only queues that moved are asked how far they go.
+        """
         with self._mutex:
-            state = self._state
-            topics: dict[str, list[str]] = {}
-            for name, entry in state.groups.items():
-                for subscription in entry.subscriptions:
-                    topics.setdefault(subscription.topic, []).append(name)
-            for topic, names in topics.items():
-                more = sum(self._growth(topic, queue) for queue in self._reader.queue_ids(topic))
-                for name in names if more else ():
-                    self._wake(name, more)
+            state, tips = self._state, self._reader.queue_tips()
+            moved = np.ones(len(tips), np.bool_)
+            moved[: len(state.tips)] = tips[: len(state.tips)] != state.tips
+            more: Counter[str] = Counter()
+            for number in np.flatnonzero(moved).tolist():
+                place = self._reader.queue_place(number)
+                if place[0] in state.names:
+                    more[place[0]] += self._growth(*place)
+                    # What cannot be read yet is looked at again.
+                    tips[number] = state.ends[place]
+            state.tips = tips
+            for topic, count in more.items():
+                for name in state.names[topic] if count else ():
+                    self._wake(name, count)
+            return any(more.values())
 
     def _growth(self, topic: str, queue_id: int) -> int:
         end = self._reader.queue_bounds(topic, queue_id).max_offset

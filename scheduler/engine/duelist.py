@@ -161,7 +161,7 @@ def _sorted(items: Items) -> Items:
     rising |= (at_ms[1:] == at_ms[:-1]) & (offsets[1:] >= offsets[:-1])
     if rising.all():
         return items
-    return items[np.lexsort((offsets, at_ms))]
+    return items.take(np.lexsort((offsets, at_ms)))
 
 
 def _count_until(items: Items, last: np.void) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from queues.store.grouping import are_different
 from queues.store.names import TIMER_TOPIC
 from queues.store.timerunits import Longs
 from scheduler.engine.books import Books
@@ -67,11 +68,9 @@ def back_off_ms(tries: npt.NDArray[np.uint8]) -> Longs:
 
 def _once_each(books: Books, taken: Items) -> Items:
     """A message that was listed twice (its unit was written again after a crash) goes once."""
-    if len(taken) == 1:
+    if len(taken) == 1 or are_different(taken["queue_offset"]):
         return taken
     _, firsts = np.unique(taken["queue_offset"], return_index=True)
-    if len(firsts) == len(taken):
-        return taken
     firsts.sort()
     again = np.ones(len(taken), dtype=np.bool_)
     again[firsts] = False

@@ -92,7 +92,7 @@ def units_of(store: "Store", queue_offsets: Longs) -> npt.NDArray[Any]:
         wanted = queue_offsets[part]
         begin = int(wanted[0])
         found = store.read_units(TIMER_TOPIC, QUEUE_ID, begin, int(wanted[-1]) - begin + 1)
-        parts.append(found[wanted - begin])
+        parts.append(found.take(wanted - begin))
     return np.concatenate(parts) if parts else store.read_units(TIMER_TOPIC, QUEUE_ID, 0, 0)
 
 

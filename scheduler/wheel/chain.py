@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from queues.store.grouping import stable_order
 from queues.store.timerunits import Longs
 
 Slots = npt.NDArray[np.void]
@@ -60,16 +61,3 @@ def chain(slots_ms: Longs, positions: Longs, read_slots: Callable[[Longs], Slots
         count=ends - starts,
         before=before,
     )
-
-
-def stable_order(values: Longs) -> npt.NDArray[np.intp]:
-    """The stable sorting order, by two radix sorts of 16 bits when the values span 32 bits."""
-    distance = values - values.min()
-    span = int(distance.max())
-    if span >= 1 << 32:
-        return np.argsort(values, kind="stable")
-    order = np.argsort(distance.astype(np.uint16), kind="stable")
-    if span >= 1 << 16:
-        upper = (distance >> 16).astype(np.uint16)[order]
-        order = order[np.argsort(upper, kind="stable")]
-    return order

@@ -20,6 +20,7 @@ from scheduler.wheel.chain import Chained
 from scheduler.wheel.geometry import WheelGeometry
 
 FILE_NAME = str(WHEEL_FILE)
+_BYTES = np.dtype(f"V{SLOT.itemsize}")
 _CLEARED_AT_ONCE = 16_384
 
 
@@ -43,7 +44,7 @@ class TimerWheel:
 
     def slots(self, slots_ms: Longs) -> npt.NDArray[Any]:
         """A copy of the slots of these times; those of other laps are empty (-1, -1, 0)."""
-        found = self._slots[self.geometry.indexes(slots_ms)]
+        found = self._slots.take(self.geometry.indexes(slots_ms))
         other = (found["time"] != slots_ms // self.geometry.precision_ms) | (found["count"] <= 0)
         found["first"][other] = -1
         found["last"][other] = -1
@@ -68,7 +69,9 @@ class TimerWheel:
         changed["first"] = first
         changed["last"] = last
         changed["count"] = count
-        self._mapped.assign(self._slots, self.geometry.indexes(slots_ms), changed)
+        # As bytes: field by field it takes fifteen times as long.
+        whole = self._slots.view(_BYTES)
+        self._mapped.assign(whole, self.geometry.indexes(slots_ms), changed.view(_BYTES))
         self._newest_ms = max(self._newest_ms, int(slots_ms.max(initial=0)))
 
     def leading_beyond(self, position: int) -> tuple[Longs, Longs]:

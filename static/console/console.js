@@ -72,6 +72,7 @@
   const PICKERS = "input[type=datetime-local]";
   const picked = (field) => new Date(`${field.value}${inUtc() ? "Z" : ""}`).getTime();
   const setPicked = (field, ms) => {
+    if (Number.isNaN(new Date(ms).getTime())) return;
     const offset = inUtc() ? 0 : new Date(ms).getTimezoneOffset();
     field.value = new Date(ms - offset * 60000).toISOString().slice(0, 19);
   };
@@ -227,9 +228,10 @@
     if (field.dataset.ms) setPicked(field, Number(field.dataset.ms));
     form?.addEventListener("submit", () => {
       if (!field.value || field.disabled) return;
-      const exact = document.createElement("input");
+      const name = `${field.name}_ms`;
+      const exact = form.elements.namedItem(name) ?? document.createElement("input");
       exact.type = "hidden";
-      exact.name = `${field.name}_ms`;
+      exact.name = name;
       exact.value = String(picked(field));
       form.append(exact);
     });

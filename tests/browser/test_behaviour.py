@@ -193,6 +193,15 @@ def test_a_moment_is_picked_in_utc_where_times_are_shown_in_it(visitor: Visitor)
     page.click("#zone")
 
 
+def test_a_moment_that_cannot_be_read_is_said_and_the_page_goes_on(visitor: Visitor) -> None:
+    page = visitor.open("/admin/reports/")
+    page.evaluate("document.querySelector('#from').type = 'text'")  # A browser without a picker.
+    page.fill("#from", "soon")
+    page.locator("form:has(#from) button").click()
+    expect(page.locator("main")).to_contain_text("is no moment")
+    assert not [error for error in visitor.errors if "RangeError" in error]
+
+
 def test_a_topic_and_a_group_are_made_paused_and_deleted(visitor: Visitor) -> None:
     page = visitor.open("/admin/new-topic/")
     page.fill("#id_name", "by-hand")

@@ -115,6 +115,25 @@ def test_killed_processes_lose_double_and_hurry_nothing(
     assert early == []
 
 
+def test_one_web_process_that_dies_is_replaced_while_the_other_goes_on(tmp_path: Path) -> None:
+    with running_platform(tmp_path) as running:
+        server, *workers = await_that(lambda: web_of(running, 3), within_s=30, what="two workers")
+        send_signal(workers[0], signal.SIGKILL)
+        with client_of(running) as client:
+            for _ in range(20):
+                client.expect("POST", "/api/v1/topics/orders/messages", {"body": "x"})
+        back = await_that(
+            lambda: web_of(running, 3, without=workers[0]), within_s=30, what="two workers again"
+        )
+        assert {server, workers[1]} <= set(back), "nobody else was started again"
+
+
+def web_of(running: Running, count: int, *, without: int = 0) -> list[int]:
+    """The web server and its workers, once there are so many that can answer."""
+    found = [each.pid for each in processes_of(running) if each.role == "web"]
+    return sorted(found) if len(found) == count and without not in found else []
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_killed_loop_holder_delays_nothing_by_more_than_a_second(
     seed: int, tmp_path: Path

@@ -199,7 +199,7 @@ def test_the_retry_topic_has_as_many_queues_as_the_group_asks_for(api, clock):
     call(api, "retry", *(message["receipt"] for message in api.receive()))
     clock.advance(10_000)
     api.hand_over_what_is_due()
-    assert api.wiring.store.queue_ids("%RETRY%billing") == [0, 1, 2]
+    assert list(api.wiring.store.queue_ids("%RETRY%billing")) == [0, 1, 2]
     assert len(api.receive()) == 30
 
 

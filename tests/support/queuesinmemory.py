@@ -44,6 +44,8 @@ class QueuesInMemory:
         self.root = root
         self.disk = disk or Disk()
         self.chains = NoChains()
+        #: So many of the last messages of each queue cannot be read yet.
+        self.unreadable = 0
         self._records: list[bytes | None] = []
         self._units: dict[tuple[str, int], list[tuple[int, int, int]]] = {}
         self._min: dict[tuple[str, int], int] = {}
@@ -97,9 +99,17 @@ class QueuesInMemory:
         """The queues of a topic."""
         return sorted(queue_id for name, queue_id in self._units if name == topic)
 
+    def queue_tips(self) -> npt.NDArray[np.int64]:
+        """The next offset of every queue, in order of first use."""
+        return np.array([len(units) for units in self._units.values()], np.int64)
+
+    def queue_place(self, number: int) -> tuple[str, int]:
+        """Topic and queue of a queue's number."""
+        return list(self._units)[number]
+
     def queue_bounds(self, topic: str, queue_id: int) -> QueueBounds:
         """Which offsets can be read."""
-        end = len(self._units.get((topic, queue_id), ()))
+        end = max(0, len(self._units.get((topic, queue_id), ())) - self.unreadable)
         return QueueBounds(self._min.get((topic, queue_id), 0), end)
 
     def read_units(self, topic: str, queue_id: int, start: int, count: int) -> npt.NDArray[np.void]:

@@ -49,9 +49,13 @@ def plan_analytics_install(config: Config) -> ChildPlan | None:
 def _web_arguments(config: Config) -> list[str]:
     return [
         *("--interface", "wsgi"),
+        # Looking out for HTTP/2 would cost 13 KB a connection; it has its use over TLS, at a proxy.
+        *("--http", "1"),
         *("--host", config.host),
         *("--port", str(config.port)),
         *("--workers", str(config.web_processes)),
+        # One that dies is replaced while the others go on.
+        "--respawn-failed-workers",
         *("--blocking-threads", str(config.web_threads)),
         *("--backpressure", str(config.web_threads + WAITING_REQUESTS_MAX)),
         *("--backlog", str(BACKLOG)),

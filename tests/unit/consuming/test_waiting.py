@@ -125,6 +125,35 @@ def test_a_message_of_another_topic_wakes_nobody(world: World) -> None:
     assert world.stays_quiet()
 
 
+def test_a_message_that_cannot_be_read_yet_wakes_when_it_can(world: World) -> None:
+    world.wait("g")
+    world.queues.unreadable = 1
+    world.send()
+    assert world.stays_quiet()
+    world.queues.unreadable = 0
+    world.bell.ring()
+    assert world.woken_count(1)
+
+
+def test_the_first_message_of_a_new_queue_wakes_a_waiter(world: World) -> None:
+    world.wait("g")
+    world.queues.put("orders", 7, b"x")
+    world.bell.ring()
+    assert world.woken_count(1)
+
+
+def test_a_group_that_changed_its_topics_is_woken_by_the_new_ones(world: World) -> None:
+    world.wait("g")
+    thread = threading.Thread(target=world.watch.wait, args=("g", [Subscription("other")], LONG_S))
+    world.waiters.append(thread)
+    thread.start()
+    assert world.comes_true(lambda: world.watch._state.waiting == 2)
+    world.send("orders")
+    assert world.stays_quiet()
+    world.send("other")
+    assert world.comes_true(lambda: world.watch._state.waiting == 1)
+
+
 def test_a_lease_that_runs_out_wakes_a_waiter(world: World) -> None:
     world.send()
     assert world.receive("g", lease_ms=10_000) == 1
