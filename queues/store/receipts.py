@@ -42,6 +42,8 @@ _BARE_BYTES = _CODE_BYTES + _COMMON.size + _OFFSET_BYTES
 #: Offsets that share a hash: 16.
 _BLOCK_BITS = 4
 _IN_BLOCK = 15
+#: Blocks whose codes a process remembers, 1 KB each.
+_BLOCKS_KEPT = 1024
 _PADDING = b"\0"
 #: URL-safe characters to base64's own; those two themselves become something that it refuses.
 _FROM_URL_SAFE = bytes.maketrans(b"-_+/", b"+/**")
@@ -144,8 +146,9 @@ def _codes(key: bytes, common: bytes, offsets: Sequence[int]) -> list[bytes]:
     return [blocks[offset >> _BLOCK_BITS][offset & _IN_BLOCK] for offset in offsets]
 
 
+@lru_cache(maxsize=_BLOCKS_KEPT)
 def _block(key: bytes, common: bytes, number: int) -> list[bytes]:
-    """The authentication codes of a block of neighbours."""
+    """The authentication codes of a block of neighbours; most are shown where they were made."""
     stream = hashlib.shake_256(key + common + _BLOCK.pack(number))
     codes = stream.digest(_CODE_BYTES << _BLOCK_BITS)
     return [codes[at : at + _CODE_BYTES] for at in range(0, len(codes), _CODE_BYTES)]
