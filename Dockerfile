@@ -13,6 +13,7 @@ ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     MALLOC_ARENA_MAX=2 \
+    _RJEM_MALLOC_CONF=tcache:false \
     POSTDATE_HOST=0.0.0.0 \
     POSTDATE_DATA_DIR=/data
 RUN groupadd --gid 1000 postdate \
