@@ -119,9 +119,10 @@ def test_one_web_process_that_dies_is_replaced_while_the_other_goes_on(tmp_path:
     with running_platform(tmp_path) as running:
         server, *workers = await_that(lambda: web_of(running, 3), within_s=30, what="two workers")
         send_signal(workers[0], signal.SIGKILL)
+        path = "/api/v1/topics/orders/messages"
         with client_of(running) as client:
             for _ in range(20):
-                client.expect("POST", "/api/v1/topics/orders/messages", {"body": "x"})
+                client.expect("POST", path, {"body": "x"}, statuses=(201,))
         back = await_that(
             lambda: web_of(running, 3, without=workers[0]), within_s=30, what="two workers again"
         )
