@@ -70,8 +70,8 @@ def consume(report: Report, store: Store, consuming: Consuming, messages: int, r
         values = [rate(count, partial(work, group=f"b{batch}-{n}")) for n in range(rounds)]
         report.add(f"receive and ack, batches of {batch}", "messages/s", values)
     traced(report, store, consuming, messages, rounds)
-    best = report.figures["receive and ack, batches of 256"].best
-    report.at_least("receive and ack in batches, messages/s", best, 150_000)
+    told = report.figures["receive and ack, batches of 256, traced"].median
+    report.at_least("receive and ack in batches, traced, messages/s", told, 150_000)
 
 
 def traced(report: Report, store: Store, consuming: Consuming, messages: int, rounds: int) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from queues.store.deliveries import Received
+from queues.store.deliveries import HandedOut, Received
 from queues.store.handout import Ask
 from queues.store.ledgers import Place
 from queues.store.tagfilter import TagFilter
@@ -28,6 +28,8 @@ class Request:
     consumer: int = 0
     expires: bool = True
     received: Received = field(default_factory=Received)
+    #: The same deliveries by queue.
+    handed: list[HandedOut] = field(default_factory=list)
     #: The last queue that gave something.
     last_turn: int | None = None
 

@@ -9,7 +9,7 @@ for about a millisecond; a receive that finds it held goes on to the next queue 
 of different queues do not wait for each other.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import compress, repeat
@@ -19,7 +19,7 @@ from typing import Literal
 from queues.store.asking import Request, Stop
 from queues.store.consumed import ConsumedStore
 from queues.store.consumers import ConsumerNames
-from queues.store.deliveries import Delivery, Outlook, Received, Subscription
+from queues.store.deliveries import Delivery, HandedOut, Outlook, Received, Subscription
 from queues.store.dropping import Dropping
 from queues.store.failing import Failing
 from queues.store.groupoffsets import GroupOffsets
@@ -131,7 +131,7 @@ class Consuming:
         if request.last_turn is not None:
             self._turns[group] = request.last_turn + 1
         if self.tracer is not None and request.received.deliveries:
-            self.tracer.received(group, request.received.deliveries)
+            self.tracer.received(group, request.handed)
         return request.received
 
     def _take(self, stop: Stop, request: Request, wait_s: float) -> bool:
@@ -158,7 +158,12 @@ class Consuming:
         if taken.records:
             request.last_turn = stop.turn
             request.bytes_max -= taken.bytes_taken
-            request.received.deliveries += self._deliveries(place, taken, epoch, ask.until_ms)
+            handed = _handed_out(place, taken)
+            request.handed.append(handed)
+            bouts = taken.bouts
+            request.received.deliveries += self._deliveries(
+                place.group, handed, bouts, epoch=epoch, until_ms=ask.until_ms
+            )
         request.received.damaged += taken.damaged
         request.received.more |= taken.more
         if taken.full:
@@ -173,24 +178,14 @@ class Consuming:
         return hand_out(ledger, self._store, ask)
 
     def _deliveries(
-        self, place: Place, taken: Taken, epoch: int, until_ms: int
+        self, group: str, handed: HandedOut, bouts: Sequence[int], *, epoch: int, until_ms: int
     ) -> Iterator[Delivery]:
-        group, topic, queue_id = place
+        topic, queue_id, records, offsets, attempts = handed
         receipts = self._receipts.seal(
-            group,
-            topic,
-            queue_id,
-            epoch=epoch,
-            offsets=taken.offsets,
-            bouts=taken.bouts,
-            until_ms=until_ms,
+            group, topic, queue_id, epoch=epoch, offsets=offsets, bouts=bouts, until_ms=until_ms
         )
-        attempts: Iterable[int] = attempts_of(taken.bouts)
-        if topic.startswith(RETRY_PREFIX):  # Those that failed before are counted in the record.
-            failed = [int.from_bytes(record[72:76], "big") for record in taken.records]
-            attempts = map(add, attempts, failed)
-        columns = taken.records, repeat(topic), repeat(queue_id), taken.offsets, attempts
-        rows = zip(*columns, receipts, repeat(until_ms), strict=False)
+        columns = records, repeat(topic), repeat(queue_id), offsets, attempts, receipts
+        rows = zip(*columns, repeat(until_ms), strict=False)
         return map(tuple.__new__, repeat(Delivery), rows)  # As `Delivery._make`, but quicker.
 
     def ack(self, group: str, receipts: Sequence[str], now_ms: int) -> list[Outcome]:
@@ -389,3 +384,11 @@ class Consuming:
         if not header.again and header.cursor >= end:
             return False
         return not header.ordered or self._ordering.may_have(place, header, now_ms)
+
+
+def _handed_out(place: Place, taken: Taken) -> HandedOut:
+    attempts = attempts_of(taken.bouts)
+    if place.topic.startswith(RETRY_PREFIX):  # Those that failed before are counted in the record.
+        failed = [int.from_bytes(record[72:76], "big") for record in taken.records]
+        attempts = list(map(add, attempts, failed))
+    return HandedOut(place.topic, place.queue_id, taken.records, taken.offsets, attempts)

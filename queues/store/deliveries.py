@@ -29,6 +29,18 @@ class Delivery(NamedTuple):
     lease_expires_ms: int
 
 
+class HandedOut(NamedTuple):
+    """What a receive hands out of one queue, one column a field."""
+
+    topic: str
+    queue_id: int
+    #: As the log holds them.
+    records: list[bytes]
+    offsets: list[int]
+    #: From 1.
+    attempts: list[int]
+
+
 @dataclass(slots=True)
 class Received:
     """What a receive came back with."""

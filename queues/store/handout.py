@@ -252,7 +252,7 @@ class _HandOut:
     def _read(self, chosen: Words, units: npt.NDArray[np.void], words: Words) -> Words:
         """Read the chosen records; return which are handed out, and mark which are damaged."""
         taken, header, tags = self.taken, self._header, self._ask.tags
-        records = self._reader.read_records(units[chosen])
+        records = self._reader.read_records(units.take(chosen))
         damaged = [at for at, record in enumerate(records) if record is None]
         if damaged:
             words[chosen[damaged]] = lease_word(State.DAMAGED)

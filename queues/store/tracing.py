@@ -7,8 +7,7 @@ store that closes) is counted as ``traces_lost``. Nothing waits for its flush.
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import compress, groupby
-from operator import itemgetter
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy.typing as npt
 from queues.store.append import Appender
 from queues.store.batch import Batch
 from queues.store.control import counter_word
-from queues.store.deliveries import Delivery
+from queues.store.deliveries import HandedOut
 from queues.store.encode import Encoder
 from queues.store.errors import RecordGone, StoreError
 from queues.store.leading import leading_of
@@ -48,8 +47,6 @@ _RECEIVE_WEIGHT = 5
 _ONE_BY_ONE_MAX = 48
 #: So many units are cheaper read together than asked for apart.
 _SPREAD_MAX = 4096
-#: Topic and queue of a delivery.
-_QUEUE = itemgetter(1, 2)
 _RETRY_TOPIC = b"\x02RETRY_TOPIC\x01"
 
 
@@ -88,11 +85,10 @@ class Traces:
         self._remembered_weight = 0
         self._mutex = threading.Lock()
 
-    def received(self, group: str, deliveries: Iterable[Delivery]) -> None:
+    def received(self, group: str, queues: Iterable[HandedOut]) -> None:
         """Trace what was handed out."""
         told: dict[str, list[bytes]] = {}
-        for (topic, queue_id), together in groupby(deliveries, _QUEUE):
-            records, _, _, offsets, attempts, *_ = map(list, zip(*together, strict=True))
+        for topic, queue_id, records, offsets, attempts in queues:
             if topic.startswith(RETRY_PREFIX):
                 for record, row in zip(records, map(row_of, records, attempts), strict=True):
                     if row is not None:
