@@ -107,19 +107,26 @@ def _cut_out(
 ) -> None:
     """Copy what is wanted of the records at these places of one segment into their rows."""
     size = len(memory)
-    fits = inside + _BODY_AT + 5 <= size
-    inside, rows = inside[fits], rows[fits]
+    inside, rows = _chosen(inside + _BODY_AT + 5 <= size, inside, rows)
     record_bytes = _words(memory, inside + _SIZE_AT)
     body_bytes = _words(memory, inside + _BODY_AT)
     stored_ms[rows] = _words(memory, inside + _STORED_AT, 8)
     topic_at = inside + _BODY_AT + 4 + np.maximum(body_bytes, 0)
-    fits = (body_bytes >= 0) & (topic_at < size)
-    inside, rows, topic_at = inside[fits], rows[fits], topic_at[fits]
-    record_bytes = record_bytes[fits]
+    inside, rows, topic_at, record_bytes = _chosen(
+        (body_bytes >= 0) & (topic_at < size), inside, rows, topic_at, record_bytes
+    )
     property_at = topic_at + 3 + np.frombuffer(memory, np.uint8)[topic_at]
-    fits = property_at + LEADING_BYTES <= np.minimum(inside + record_bytes, size)
-    found = numbers_at(memory, np.dtype((np.void, LEADING_BYTES)))[property_at[fits]]
-    octets[rows[fits]] = found.view(np.uint8).reshape(-1, LEADING_BYTES)
+    ends = np.minimum(inside + record_bytes, size)
+    property_at, rows = _chosen(property_at + LEADING_BYTES <= ends, property_at, rows)
+    found = numbers_at(memory, np.dtype((np.void, LEADING_BYTES)))[property_at]
+    # All of them, as mostly: they are in order.
+    places = slice(None) if len(rows) == len(octets) else rows
+    octets[places] = found.view(np.uint8).reshape(-1, LEADING_BYTES)
+
+
+def _chosen(fits: npt.NDArray[np.bool_], *columns: Int64s) -> tuple[Int64s, ...]:
+    """Those that fit of each column; mostly all do."""
+    return columns if fits.all() else tuple(column[fits] for column in columns)
 
 
 def _words(memory: mmap.mmap | bytes, at: Int64s, width: int = 4) -> Int64s:

@@ -99,7 +99,8 @@ def rows_of(leading: Leading, attempts: Sequence[int]) -> bytes:
     rows = np.zeros(len(attempts), ROW)
     rows["due_ms"], rows["delivered_ms"] = leading.due_ms, leading.stored_ms
     rows["kind"], rows["level"] = leading.kinds, np.minimum(leading.levels, 255)
-    rows["attempt"] = np.minimum(attempts, _ATTEMPT_MAX)
+    told = np.fromiter(attempts, np.int64, len(attempts))
+    rows["attempt"] = np.minimum(told, _ATTEMPT_MAX)
     ours = leading.ours
     return (rows if ours.all() else rows[ours]).tobytes()
 
