@@ -1,7 +1,7 @@
 """Receives that wait: who is woken, and by what."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -34,9 +34,11 @@ class World:
         self.woken: list[tuple[str, bool]] = []
         self.changed = threading.Condition()
 
-    def receive(self, group: str, lease_ms: int = 60_000) -> int:
+    def receive(
+        self, group: str, topics: Sequence[Subscription] = ORDERS, lease_ms: int = 60_000
+    ) -> int:
         received = self.consuming.receive(
-            group, ORDERS, max_messages=1, lease_ms=lease_ms, now_ms=self.clock.now_ms()
+            group, topics, max_messages=1, lease_ms=lease_ms, now_ms=self.clock.now_ms()
         )
         return len(received.deliveries)
 
@@ -144,7 +146,9 @@ def test_the_first_message_of_a_new_queue_wakes_a_waiter(world: World) -> None:
 
 def test_a_group_that_changed_its_topics_is_woken_by_the_new_ones(world: World) -> None:
     world.wait("g")
-    thread = threading.Thread(target=world.watch.wait, args=("g", [Subscription("other")], LONG_S))
+    other = [Subscription("other")]
+    world.receive("g", other)  # A group that never came finds something, for all it knows.
+    thread = threading.Thread(target=world.watch.wait, args=("g", other, LONG_S))
     world.waiters.append(thread)
     thread.start()
     assert world.comes_true(lambda: world.watch._state.waiting == 2)
