@@ -190,6 +190,8 @@ class ReadyWatch:
                 place = subscription.topic, queue_id
                 if place not in self._state.ends:
                     self._state.ends[place] = self._reader.queue_bounds(*place).max_offset
+                    # An earlier look may have passed by what cannot be read yet: look again.
+                    self._state.tips = self._state.tips[:0]
 
     def _leave(self, group: str, entry: _Group) -> None:
         with self._mutex:

@@ -137,6 +137,25 @@ def test_a_message_that_cannot_be_read_yet_wakes_when_it_can(world: World) -> No
     assert world.woken_count(1)
 
 
+def test_a_message_that_was_seen_before_its_waiter_came_wakes_it_once_it_can_be_read(
+    world: World,
+) -> None:
+    other = [Subscription("other")]
+    world.receive("h", other)
+    world.receive("g")
+    elsewhere = threading.Thread(target=world.watch.wait, args=("h", other, LONG_S))
+    world.waiters.append(elsewhere)
+    elsewhere.start()
+    assert world.comes_true(lambda: world.watch._state.waiting == 1)
+    world.queues.unreadable = 1
+    world.send()
+    assert world.comes_true(lambda: bool(world.watch._state.tips.any()))
+    world.wait("g")
+    world.queues.unreadable = 0
+    world.bell.ring()
+    assert world.woken_count(1)
+
+
 def test_the_first_message_of_a_new_queue_wakes_a_waiter(world: World) -> None:
     world.wait("g")
     world.queues.put("orders", 7, b"x")
