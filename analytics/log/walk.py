@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from analytics.log.extent import Piece, SegmentRemoved
 from analytics.log.following import follow, look
-from queues.store.digits import numbers_at
 from queues.store.disk import Disk
 from queues.store.inspection.log import find_next
 from queues.store.record import (
@@ -26,6 +25,7 @@ from queues.store.record import (
     RecordState,
     check_record,
 )
+from queues.store.scattered import numbers_at
 from queues.store.seals import SEAL, are_seals, hold
 
 Verify = Literal["crc", "structure"]
@@ -232,8 +232,8 @@ class _Walk:
             sealed if self._wanted is None or not self._piece.ours else self._wanted(block) & sealed
         )
         rows = np.flatnonzero(used)
-        covered = (ends[rows] - CRC_PROPERTY_BYTES).tolist()
-        sealed[rows] = hold(seals[rows], memory.view, block.ats[rows].tolist(), covered)
+        covered = ends[rows] - CRC_PROPERTY_BYTES
+        sealed[rows] = hold(seals[rows], memory.view, block.ats[rows], covered)
         return sealed
 
     def _single(self, at: int) -> Generator[Block, None, int]:

@@ -32,6 +32,7 @@ from queues.store.hashes import index_hashes, java_hash
 from queues.store.limits import PROPERTIES_BYTES_MAX, VECTOR_RECORDS_MIN
 from queues.store.marks import LedgerMark
 from queues.store.queuetable import Queue
+from queues.store.scattered import rows_at
 
 #: The first 88 bytes of a record: all fixed fields before the body.
 HEAD = struct.Struct(">iIiiiqqiq8sq8siqi")
@@ -258,10 +259,8 @@ def ids_of(
     data: bytearray | bytes, starts: Sequence[int], property_at: Sequence[int]
 ) -> npt.NDArray[np.uint8]:
     """The ids of records that begin with our properties, one a row."""
-    octets = np.frombuffer(data, np.uint8)
     at = np.array(starts, np.int64) + np.array(property_at, np.int64) + ID_AT
-    found: npt.NDArray[np.uint8] = octets[at[:, None] + np.arange(ID_BYTES)]
-    return found
+    return rows_at(data, at, ID_BYTES)
 
 
 def id_hashes(

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.stride_tricks import sliding_window_view
 
 from queues.store.batch import (
     CRC_BYTES,
@@ -34,6 +33,7 @@ from queues.store.hashes import index_hashes
 from queues.store.held import HOLDING, tag_and_keys
 from queues.store.limits import VECTOR_RECORDS_MIN
 from queues.store.queuetable import Queue
+from queues.store.scattered import put_rows
 from queues.store.seals import SEAL, are_seals, hold
 
 Octets = npt.NDArray[np.uint8]
@@ -172,9 +172,8 @@ def _whole(matrix: Octets) -> npt.NDArray[np.bool_]:
     """Which records' property CRC, which covers all of a record, holds."""
     count, size = matrix.shape
     seals = np.ascontiguousarray(matrix[:, size - CRC_BYTES :]).view(SEAL)[:, 0]
-    starts = range(0, count * size, size)
-    covered = range(size - CRC_BYTES, count * size, size)
-    return are_seals(seals) & hold(seals, memoryview(matrix.data).cast("B"), starts, covered)
+    starts = np.arange(0, count * size, size)
+    return are_seals(seals) & hold(seals, matrix.reshape(-1), starts, starts + size - CRC_BYTES)
 
 
 def _copy_each(bulk: Bulk, numbers: Int64s, rows: Octets, shape: Shape) -> None:
@@ -264,9 +263,8 @@ def _sealed(bulk: Bulk) -> Sealed:
     places = np.zeros(len(bulk.sizes), np.int64)
     places[chosen] = starts = np.cumsum(sizes) - sizes
     data = bytearray(int(sizes.sum()))
-    octets = np.frombuffer(data, np.uint8)
     for numbers, rows in bulk.copied:
-        sliding_window_view(octets, rows.shape[1], writeable=True)[places[numbers]] = rows
+        put_rows(data, places[numbers], rows)
     renumbered = np.full(len(bulk.sizes), -1, np.int64)
     renumbered[chosen] = np.arange(count)
     hashes = np.concatenate((bulk.id_hashes[chosen], *bulk.key_hashes))

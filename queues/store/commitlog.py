@@ -15,10 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.stride_tricks import sliding_window_view
 
 from queues.store.disk import Disk, File, Mapped
 from queues.store.errors import DiskFull, MessageIllegal, RecordGone, WrongFileSize
+from queues.store.grouping import members_by_number
+from queues.store.scattered import rows_at
 
 Octets = npt.NDArray[np.uint8]
 Int64s = npt.NDArray[np.int64]
@@ -196,21 +197,20 @@ class CommitLog:
         return mapped.memory[at : at + size_bytes]
 
     def read_rows(self, offsets: Int64s, size_bytes: int) -> tuple[Octets, npt.NDArray[np.bool_]]:
-        """Stretches of one length at log offsets, one a row; and which of them are there.
-
-        They are read in physical order, and given in the order of `offsets`.
-        """
+        """Stretches of one length at log offsets, one a row; and which of them are there."""
         rows = np.empty((len(offsets), size_bytes), np.uint8)
         there = np.zeros(len(offsets), np.bool_)
         bases = offsets - offsets % self.segment_bytes
         whole = (offsets >= 0) & (offsets - bases + size_bytes <= self.segment_bytes)
-        for base in np.unique(bases[whole]).tolist():
-            here = np.flatnonzero(whole & (bases == base))
-            here = here[np.argsort(offsets[here])]
+        for here in members_by_number(np.where(whole, bases, -1)):
+            base = int(bases[here[0]])
+            if not whole[here[0]]:
+                continue
             with contextlib.suppress(RecordGone):
-                octets = self.memory(base).array(np.uint8)
-                rows[here] = sliding_window_view(octets, size_bytes)[offsets[here] - base]
-                there[here] = True
+                found = rows_at(self.memory(base).memory, offsets[here] - base, size_bytes)
+                if len(here) == len(offsets):
+                    return found, np.ones(len(offsets), np.bool_)
+                rows[here], there[here] = found, True
         return rows, there
 
     def walk(self, start: int, end: int) -> Iterator[tuple[int, int]]:

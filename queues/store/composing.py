@@ -35,6 +35,7 @@ from queues.store.hashes import tags_code
 from queues.store.limits import BODY_BYTES_MAX, DUE_MS_MAX, KEYS_MAX, PROPERTIES_BYTES_MAX
 from queues.store.messages import Outgoing
 from queues.store.queuetable import Queue
+from queues.store.scattered import put_rows
 
 #: The fixed fields of a record, as `HEAD` packs them; the lock fills in offsets and store time.
 _HEAD = np.dtype(
@@ -46,7 +47,6 @@ _HEAD = np.dtype(
     ]
 )  # fmt: skip
 _BLANK_HEAD = bytes(HEAD.size)
-_HEAD_PLACES = np.arange(HEAD.size)
 #: Times are filled in with 13 digits; earlier and later ones go the general way.
 _DIGITS = 13
 _TIME_MS_MIN, _TIME_MS_MAX = 10 ** (_DIGITS - 1), min(DUE_MS_MAX, 10**_DIGITS - 1)
@@ -143,31 +143,30 @@ class Composer:
 
     def _filled(self, data: bytearray, made: "_Made", ids: bytes) -> Sealed:
         """Fill in the fields, and compute what can be computed before the lock."""
-        octets = np.frombuffer(data, np.uint8)
         property_bytes = LEADING_BYTES + made.own + made.tail
         if property_bytes.max() > PROPERTIES_BYTES_MAX:
             raise MessageIllegal(properties_bytes=int(property_bytes.max()))
         property_at = HEAD.size + made.body + made.middle - LEADING_BYTES
         sizes = property_at + property_bytes
         starts = np.cumsum(sizes) - sizes
-        octets[starts[:, None] + _HEAD_PLACES] = _heads(made, sizes)
+        put_rows(data, starts, _heads(made, sizes))
         properties = starts + property_at
-        _put(octets, properties - 2, property_bytes.astype(">u2").view(np.uint8).reshape(-1, 2))
+        put_rows(data, properties - 2, property_bytes.astype(">u2"))
         due_digits = digits_of(made.due_ms, _DIGITS)
-        _put(octets, properties + DUE_AT, due_digits)
+        put_rows(data, properties + DUE_AT, due_digits)
         matrix = np.frombuffer(ids, np.uint8).reshape(-1, ID_BYTES)
-        _put(octets, properties + ID_AT, matrix)
-        self._fill_timers(octets, properties + LEADING_BYTES + made.own, made, due_digits)
+        put_rows(data, properties + ID_AT, matrix)
+        self._fill_timers(data, properties + LEADING_BYTES + made.own, made, due_digits)
         return Sealed(data, starts.tolist(), _entries(made, sizes, property_at, matrix))
 
-    def _fill_timers(self, octets: Octets, tail_at: Int64s, made: "_Made", digits: Octets) -> None:
+    def _fill_timers(self, data: bytearray, tail_at: Int64s, made: "_Made", digits: Octets) -> None:
         timed = np.flatnonzero(made.waits == _IN_WHEEL)
         if not len(timed):
             return
         precision_ms, due_ms, tail_at = self._precision_ms, made.due_ms[timed], tail_at[timed]
-        _put(octets, tail_at + np.array(made.forms.deliver_at)[timed], digits[timed])
+        put_rows(data, tail_at + np.array(made.forms.deliver_at)[timed], digits[timed])
         out_ms = (due_ms - 1) // precision_ms * precision_ms
-        _put(octets, tail_at + np.array(made.forms.out_at)[timed], digits_of(out_ms, _DIGITS))
+        put_rows(data, tail_at + np.array(made.forms.out_at)[timed], digits_of(out_ms, _DIGITS))
 
 
 class Columns(NamedTuple):
@@ -258,7 +257,7 @@ def _has_separators(text: str, count: int) -> bool:
     return "\x00" in text or text.count("\x01") != count or text.count("\x02") != count
 
 
-def _heads(made: _Made, sizes: Int64s) -> Octets:
+def _heads(made: _Made, sizes: Int64s) -> npt.NDArray[np.void]:
     columns = made.columns
     heads = np.zeros(len(sizes), _HEAD)
     heads["size"], heads["magic"], heads["body_bytes"] = sizes, MAGIC_V1, made.body
@@ -267,12 +266,7 @@ def _heads(made: _Made, sizes: Int64s) -> Octets:
     heads["queue_id"], heads["flag"] = made.forms.queue_ids, columns.flags
     heads["born_ms"] = columns.born_ms
     heads["born_host"] = heads["store_host"] = np.void(HOST)
-    return heads.view(np.uint8).reshape(-1, HEAD.size)
-
-
-def _put(octets: Octets, at: Int64s, fields: Octets) -> None:
-    """Write a field of the same width into every record."""
-    octets[at[:, None] + np.arange(fields.shape[1])] = fields
+    return heads
 
 
 def _entries(made: _Made, sizes: Int64s, property_at: Int64s, ids: Octets) -> Entries:

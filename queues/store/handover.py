@@ -6,6 +6,7 @@ and are due by the hold's own clock reading.
 """
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,16 @@ from queues.store.scan import is_whole
 
 #: Says why a topic's queue may not receive now; None when it may.
 TopicGate = Callable[[str, int], str | None]
+
+
+class Waiting(NamedTuple):
+    """Units of a holding queue that one hold hands over: offsets, and of each its unit and due."""
+
+    queue: Queue
+    offsets: npt.NDArray[np.int64]
+    units: npt.NDArray[np.void]
+    #: Due times, ms.
+    dues: npt.NDArray[np.int64]
 
 
 class HandOvers:
@@ -77,9 +88,8 @@ class HandOvers:
         failed: list[Failure] = []
         if len(offsets) <= ONE_BY_ONE_MAX:
             offsets, handed, end = self._one_by_one(queue, offsets, not_due, settled)
-        for first in range(0, len(offsets), HOLD_RECORDS_MAX):
-            chosen = offsets[first : first + HOLD_RECORDS_MAX]
-            for batch in self._batches(queue, _once_each(chosen), settled, failed):
+        if len(offsets):
+            for batch in self._batches(queue, _once_each(offsets), settled, failed):
                 written = self._appender.write(batch, "handed_over", privileged=True, gated=True)
                 handed += len(written.entries.sizes)
                 not_due += written.not_due
@@ -108,25 +118,20 @@ class HandOvers:
         self, queue: Queue, offsets: npt.NDArray[np.int64], settled: list[int],
         failed: list[Failure],
     ) -> Iterator[Batch | Sealed]:  # fmt: skip
-        units = self.units_at(queue, offsets)
-        first = 0
-        for stop in _cuts(units["size"]):
-            chosen, some = offsets[first:stop], units[first:stop]
-            if stop - first < BULK_RECORDS_MIN:
-                batch = deliver(self._due(queue, chosen, some, settled, failed), queue)
+        units, dues = self.units_at(queue, offsets), self._table_of(queue).due_many(offsets)
+        for part in _parts(units["size"]):
+            waiting = Waiting(queue, offsets[part], units[part], dues[part])
+            if len(waiting.offsets) < BULK_RECORDS_MIN:
+                batch = deliver(self._due(waiting, settled, failed), queue)
                 if batch.rows:
                     yield batch
             else:
-                sealed = self._bulk(queue, chosen, some, settled, failed)
+                sealed = self._bulk(waiting, settled, failed)
                 if sealed.starts:
                     yield sealed
-            first = stop
 
-    def _bulk(
-        self, queue: Queue, offsets: npt.NDArray[np.int64], units: npt.NDArray[np.void],
-        settled: list[int], failed: list[Failure],
-    ) -> Sealed:  # fmt: skip
-        dues = self._table_of(queue).due_many(offsets)
+    def _bulk(self, waiting: Waiting, settled: list[int], failed: list[Failure]) -> Sealed:
+        queue, offsets, units, dues = waiting
         places, sizes = units["log_offset"], units["size"].astype(np.int64)
         sealed, refused = deliver_bulk(queue, self._log, sizes, places, dues, offsets, self._real)
         for number, reason in sorted(refused.items()):
@@ -144,15 +149,13 @@ class HandOvers:
         told = reason or f"the record at log offset {place} is damaged or gone"
         failed.append(Failure(offset, told, permanent=True))
 
-    def _due(
-        self, queue: Queue, offsets: npt.NDArray[np.int64], units: npt.NDArray[np.void],
-        settled: list[int], failed: list[Failure],
-    ) -> Iterator[Due]:  # fmt: skip
-        """The records at the offsets that can be delivered; what cannot is told in the lists."""
-        due_of = self._table_of(queue).due
-        for offset, place, raw in zip(
-            offsets.tolist(), units["log_offset"].tolist(), self._load(units), strict=True
-        ):
+    def _due(self, waiting: Waiting, settled: list[int], failed: list[Failure]) -> Iterator[Due]:
+        """The records that can be delivered; what cannot is told in the lists."""
+        queue, offsets, units, dues = waiting
+        for offset, place, due_ms, raw in zip(
+            offsets.tolist(), units["log_offset"].tolist(), dues.tolist(), self._load(units),
+            strict=True,
+        ):  # fmt: skip
             if raw is None or not is_whole(raw):
                 self._tell(queue, offset, place, None, settled, failed)
                 continue
@@ -161,7 +164,7 @@ class HandOvers:
             if isinstance(real, str):
                 self._tell(queue, offset, place, real, settled, failed)
             else:
-                yield Due(raw, place, own_end, real, due_of(offset)[0], offset)
+                yield Due(raw, place, own_end, real, due_ms, offset)
 
     def _load(self, units: npt.NDArray[np.void]) -> list[bytes | None]:
         """The records of the units, read in physical order; None for what is gone."""
@@ -193,18 +196,15 @@ class HandOvers:
         return real
 
 
-def _cuts(sizes: npt.NDArray[np.int32]) -> list[int]:
-    """Where to cut records of these sizes, so that one hold takes each part."""
-    if len(sizes) == 1 or int(sizes.sum()) <= HOLD_BYTES_MAX:
-        return [len(sizes)]
-    cuts: list[int] = []
-    total = 0
-    for number, size in enumerate(sizes.tolist()):
-        total += size
-        if total > HOLD_BYTES_MAX and number > (cuts[-1] if cuts else 0):
-            cuts.append(number)
-            total = size
-    return [*cuts, len(sizes)]
+def _parts(sizes: npt.NDArray[np.int32]) -> Iterator[slice]:
+    """Cut records of these sizes into parts that one hold takes each."""
+    ends = np.cumsum(sizes, dtype=np.int64)
+    first, before = 0, 0
+    while first < len(sizes):
+        fitting = int(np.searchsorted(ends, before + HOLD_BYTES_MAX, side="right"))
+        stop = min(max(fitting, first + 1), first + HOLD_RECORDS_MAX)
+        yield slice(first, stop)
+        first, before = stop, int(ends[stop - 1])
 
 
 def _once_each(offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from queues.store.batch import FROM_AT, FROM_LETTER_AT, ID_AT, ID_BYTES, LEADING_BYTES
 from queues.store.commitlog import CommitLog
-from queues.store.digits import numbers_at
 from queues.store.errors import RecordGone
+from queues.store.scattered import numbers_at
 
 Octets = npt.NDArray[np.uint8]
 Int64s = npt.NDArray[np.int64]

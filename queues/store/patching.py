@@ -12,11 +12,10 @@ from queues.store.batch import CRC_BYTES, DUE_AT, Entries, Sealed, column, numbe
 from queues.store.crc import crc32
 from queues.store.digits import digits_of
 from queues.store.limits import VECTOR_RECORDS_MIN
+from queues.store.scattered import crcs_of, numbers_at, put_rows
 
 _OFFSETS = struct.Struct(">qq")
 _STORE_MS = struct.Struct(">q")
-_SIXTEEN, _EIGHT = np.arange(20, 36), np.arange(56, 64)
-_TEN, _THIRTEEN = np.arange(10), np.arange(13)
 
 
 def patch(sealed: Sealed) -> None:
@@ -47,20 +46,14 @@ def _patch_each(data: bytearray, starts: list[int], entries: Entries) -> None:
 
 
 def _patch_all(data: bytearray, starts_list: list[int], entries: Entries) -> None:
-    octets = np.frombuffer(data, np.uint8)
     starts = np.array(starts_list, np.int64)
-    fields = np.empty((len(starts), 2), ">i8")
-    fields[:, 0], fields[:, 1] = entries.queue_offsets, entries.log_offsets
-    octets[starts[:, None] + _SIXTEEN] = fields.view(np.uint8).reshape(-1, 16)
-    store_ms = np.frombuffer(_STORE_MS.pack(int(entries.store_ms[0])), np.uint8)
-    octets[starts[:, None] + _EIGHT] = store_ms
+    words = numbers_at(data, ">i8")
+    words[starts + 20], words[starts + 28] = entries.queue_offsets, entries.log_offsets
+    words[starts + 56] = int(entries.store_ms[0])
     level = np.flatnonzero(entries.delays)
     if len(level):
         at = starts[level] + column(entries.property_at)[level] + DUE_AT
-        octets[at[:, None] + _THIRTEEN] = digits_of(column(entries.dues)[level], 13)
-    view = memoryview(data)
-    ends = (starts + column(entries.sizes) - CRC_BYTES).tolist()
-    crcs = [crc32(view[start:end]) for start, end in zip(starts_list, ends, strict=True)]
+        put_rows(data, at, digits_of(column(entries.dues)[level], 13))
+    ends = starts + column(entries.sizes) - CRC_BYTES
     # The property CRC's ten digits stand in reverse order (RocketMQ).
-    digits = digits_of(np.array(crcs, np.int64) & 0x7FFFFFFF, 10)[:, ::-1]
-    octets[(np.array(ends, np.int64) + 9)[:, None] + _TEN] = digits
+    put_rows(data, ends + 9, digits_of(crcs_of(data, starts, ends), 10)[:, ::-1])

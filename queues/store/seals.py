@@ -4,17 +4,16 @@ A seal is 20 bytes: ``__CRC32#``, 0x01, ten decimal digits of CRC-32 & 0x7FFFFFF
 0x02. Example: the CRC 42 is told by ``__CRC32#\\x012400000000\\x02``.
 """
 
-from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from queues.store.commitlog import CommitLog
-from queues.store.crc import crc32
-from queues.store.digits import eight_digits, numbers_at
+from queues.store.digits import eight_digits
 from queues.store.errors import RecordGone
-from queues.store.record import CRC_MASK, CRC_PROPERTY_BYTES
+from queues.store.record import CRC_PROPERTY_BYTES
+from queues.store.scattered import crcs_of, numbers_at
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -51,14 +50,11 @@ def are_seals(seals: npt.NDArray[np.void]) -> Bools:
     return found
 
 
-def hold(
-    seals: npt.NDArray[np.void], view: memoryview, starts: Iterable[int], ends: Iterable[int]
-) -> Bools:
-    """Which of the seals tell the CRC of the bytes of `view` from a start to an end."""
-    crcs = [crc32(view[start:end]) for start, end in zip(starts, ends, strict=True)]
+def hold(seals: npt.NDArray[np.void], buffer: Any, starts: Int64s, ends: Int64s) -> Bools:
+    """Which of the seals tell the CRC of the bytes of a buffer from a start to an end."""
     high = (seals["high"].astype(np.int64) - _ZERO) @ _HIGH
     told = eight_digits(seals["low"].astype(np.uint64)) + high
-    held: Bools = told == np.array(crcs, np.int64) & CRC_MASK
+    held: Bools = told == crcs_of(buffer, starts, ends)
     return held
 
 
@@ -87,9 +83,9 @@ def _read_segment(log: CommitLog, base: int, starts: Int64s, sizes: Int64s) -> l
     sealed = fit & are_seals(seals)
     if not sealed.all():
         starts, ends = np.where(sealed, starts, 0), np.where(sealed, ends, CRC_PROPERTY_BYTES)
-    begins, stops = starts.tolist(), ends.tolist()
-    whole = sealed & hold(seals, memoryview(memory), begins, (ends - CRC_PROPERTY_BYTES).tolist())
-    raws: list[bytes | None] = [memory[start:end] for start, end in zip(begins, stops, strict=True)]
+    whole = sealed & hold(seals, memory, starts, ends - CRC_PROPERTY_BYTES)
+    pairs = zip(starts.tolist(), ends.tolist(), strict=True)
+    raws: list[bytes | None] = [memory[start:end] for start, end in pairs]
     for number in np.flatnonzero(~whole).tolist():
         raws[number] = None
     return raws

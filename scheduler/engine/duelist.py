@@ -19,6 +19,9 @@ _ITEM_DTYPE = np.dtype(
     [("at_ms", "i8"), ("queue_offset", "i8"), ("slot_ms", "i8"), ("tries", "u1")]
 )
 
+#: An item as bytes.
+_BYTES = np.dtype((np.void, _ITEM_DTYPE.itemsize))
+
 #: Runs that follow each other in time are kept apart up to this many.
 _RUNS_MAX = 24
 
@@ -84,7 +87,7 @@ class DueList:
         self.size += len(items)
         new = _sorted(items)
         while self._runs and self._swallows(new):
-            new = _sorted(np.concatenate((self._runs.pop().rest(), new)))
+            new = _sorted(_joined([self._runs.pop().rest(), new]))
         self._runs.append(_Run(new))
 
     def _swallows(self, new: Items) -> bool:
@@ -122,7 +125,7 @@ class DueList:
 
     def _of_many(self, begun: list[_Run], until_ms: int, count_max: int) -> Items:
         chosen = _first_heads(begun, until_ms, count_max)
-        merged = _sorted(np.concatenate([head for _, head in chosen]))
+        merged = _sorted(_joined([head for _, head in chosen]))
         last = merged[min(count_max, len(merged)) - 1]
         for run, head in chosen:
             run.pass_by(_count_until(head, last))
@@ -131,7 +134,7 @@ class DueList:
     def find(self, chosen: Callable[[Items], npt.NDArray[np.bool_]]) -> Items:
         """A copy of the chosen items."""
         found = [run.rest()[chosen(run.rest())] for run in self._runs]
-        return np.concatenate(found) if found else _NOTHING
+        return _joined(found)
 
     def remove(self, chosen: Callable[[Items], npt.NDArray[np.bool_]]) -> None:
         """Drop the chosen items."""
@@ -151,6 +154,13 @@ def _first_heads(begun: list[_Run], until_ms: int, count_max: int) -> list[tuple
         chosen.append((run, head))
         count, last_ms = count + len(head), max(last_ms, int(head["at_ms"][-1]))
     return chosen
+
+
+def _joined(parts: list[Items]) -> Items:
+    """One after another; as bytes, which takes a tenth of the time of field by field."""
+    if not parts:
+        return _NOTHING
+    return np.concatenate([part.view(_BYTES) for part in parts]).view(_ITEM_DTYPE)
 
 
 def _sorted(items: Items) -> Items:

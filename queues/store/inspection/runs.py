@@ -13,18 +13,16 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from queues.store.crc import crc32
-from queues.store.digits import numbers_at
 from queues.store.inspection.facts import facts_of
 from queues.store.record import (
     BODY_AT,
-    CRC_MASK,
     CRC_PROPERTY_BYTES,
     FIXED_BYTES,
     MAGIC_V1,
     SYS_FLAG_BORN_HOST_V6,
     SYS_FLAG_STORE_HOST_V6,
 )
+from queues.store.scattered import crcs_of, numbers_at
 from queues.store.seals import SEAL, are_named, are_seals, hold
 
 #: Records in a run: their heads are some hundred kilobytes.
@@ -160,14 +158,13 @@ def _crcs_hold(
     sealed: bool,
 ) -> Bools:
     count = len(starts)
-    begins, bodies = starts.tolist(), topic_at[:count].tolist()
-    crcs = [crc32(view[start + BODY_AT : end]) for start, end in zip(begins, bodies, strict=True)]
-    holds: Bools = np.array(crcs, np.int64) & CRC_MASK == heads["body_crc"][:count]
+    crcs = crcs_of(view, starts + BODY_AT, topic_at[:count])
+    holds: Bools = crcs == heads["body_crc"][:count]
     seals = numbers_at(view, SEAL)[ends[:count] - CRC_PROPERTY_BYTES]
     has_seal = are_named(seals)
     if has_seal.any():
-        covered = (ends[:count] - CRC_PROPERTY_BYTES).tolist()
-        holds &= ~has_seal | are_seals(seals) & hold(seals, view, begins, covered)
+        covered = ends[:count] - CRC_PROPERTY_BYTES
+        holds &= ~has_seal | are_seals(seals) & hold(seals, view, starts, covered)
     return holds & has_seal if sealed else holds
 
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from queues.store import Outgoing, Sizes, Store, StoreSettings
 from queues.store.crc import crc32
-from queues.store.digits import numbers_at
 from queues.store.record import CRC_MASK, CRC_PROPERTY_BYTES, crc_property
 from queues.store.scan import is_whole
+from queues.store.scattered import numbers_at
 from queues.store.seals import SEAL, are_seals, hold
 
 SEGMENT_BYTES = 1 << 20
@@ -33,8 +33,7 @@ def test_many_are_judged_as_each_by_itself(records: list[bytes]) -> None:
     ends = np.cumsum([len(record) for record in records])
     starts = ends - [len(record) for record in records]
     seals = numbers_at(buffer, SEAL)[ends - CRC_PROPERTY_BYTES]
-    covered = (ends - CRC_PROPERTY_BYTES).tolist()
-    held = are_seals(seals) & hold(seals, memoryview(buffer), starts.tolist(), covered)
+    held = are_seals(seals) & hold(seals, buffer, starts, ends - CRC_PROPERTY_BYTES)
     assert held.tolist() == [is_whole(record) for record in records]
 
 
