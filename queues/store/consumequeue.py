@@ -12,7 +12,8 @@ byte   field       meaning
 =====  ==========  ====================================================================
 
 Example: unit 300,001 of a queue is at byte 20 of file ``00000000000006000000``.
-Files have their full length from the start and get real blocks in 4 KiB steps ahead of the writes.
+Files have their full length from the start and get real blocks ahead of the writes, in steps of 4
+KiB at first and of 64 KiB later.
 """
 
 import struct
@@ -37,7 +38,8 @@ _BYTES = np.dtype(f"V{UNIT_BYTES}")
 #: What RocketMQ writes before the first unit of a queue that does not begin at 0.
 BLANK_UNIT = (0).to_bytes(8, "big") + (0x7FFFFFFF).to_bytes(4, "big") + (0).to_bytes(8, "big")
 _ONE_UNIT = struct.Struct(">qiq")
-_STEP_BYTES = 4096
+#: Real blocks are asked for in steps of so many bytes; beyond so many of a file, in larger ones.
+_STEP_BYTES, _LATER_STEP_BYTES = 4_096, 65_536
 #: Up to so many scattered units a read each costs less than mapping the file.
 _READ_ONE_BY_ONE = 64
 
@@ -89,8 +91,9 @@ class ConsumeQueues:
             while start < end:
                 base = start - start % self._file_bytes
                 self._create(topic, queue_id, base)
-                wanted = min(end, base + self._file_bytes)
-                stop = min(base + self._file_bytes, -(-wanted // _STEP_BYTES) * _STEP_BYTES)
+                wanted = min(end, base + self._file_bytes) - base
+                step = _STEP_BYTES if wanted < _LATER_STEP_BYTES else _LATER_STEP_BYTES
+                stop = base + min(self._file_bytes, -(-wanted // step) * step)
                 self._file(topic, queue_id, base).allocate(start - base, stop - start)
                 start = stop
             self._allocated[key] = start

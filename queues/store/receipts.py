@@ -29,7 +29,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import compress, repeat
+from itertools import chain, compress, repeat
 from typing import NamedTuple, TypeVar, cast
 
 VERSION = 1
@@ -141,6 +141,17 @@ def _alike(values: Sequence[_Value]) -> Iterator[tuple[_Value, Sequence[int]]]:
 
 def _codes(key: bytes, common: bytes, offsets: Sequence[int]) -> list[bytes]:
     """The authentication codes of receipts that differ in nothing but the offset."""
+    first, last = offsets[0], offsets[-1]
+    if last - first == len(offsets) - 1 and list(offsets) == list(range(first, last + 1)):
+        numbers = range(first >> _BLOCK_BITS, (last >> _BLOCK_BITS) + 1)
+        codes = list(chain.from_iterable(_block(key, common, number) for number in numbers))
+        begin = first & _IN_BLOCK
+        return codes[begin : begin + len(offsets)]
+    return _codes_apart(key, common, offsets)
+
+
+def _codes_apart(key: bytes, common: bytes, offsets: Sequence[int]) -> list[bytes]:
+    """The same of offsets that do not follow each other."""
     numbers = {offset >> _BLOCK_BITS for offset in offsets}
     blocks = {number: _block(key, common, number) for number in numbers}
     return [blocks[offset >> _BLOCK_BITS][offset & _IN_BLOCK] for offset in offsets]

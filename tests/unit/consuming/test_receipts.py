@@ -73,6 +73,15 @@ def test_receipts_of_several_queues_are_told_apart(receipts):
     }
 
 
+@given(st.permutations(range(40)), st.integers(1, 40))
+def test_receipts_are_genuine_in_any_order_and_company(order, count):
+    receipts = Receipts(b"a secret of the tests")
+    given = sealed(receipts)
+    (shown,) = receipts.open("g", [given[place] for place in order[:count]])
+    assert shown.positions == list(range(count))
+    assert shown.offsets == [1_000 + place for place in order[:count]]
+
+
 def test_a_code_is_not_that_of_a_neighbour(receipts):
     given = sealed(receipts, count=32)
     for one, other in pairwise(given):

@@ -60,6 +60,16 @@ def test_the_first_batch_of_a_process_finds_room_for_all_its_units(
     assert wanted <= disk.pages
 
 
+def test_a_small_queue_takes_one_page_and_a_long_one_asks_rarely(
+    disk: RecordingDisk, tmp_path: Path
+) -> None:
+    found = ConsumeQueues(disk, tmp_path, 300_000, write=True)
+    found.make_room("orders", 0, 0, 1)
+    assert disk.pages == {("0" * 20, 0)}
+    found.make_room("orders", 0, 1, 5_000)
+    assert disk.pages == {("0" * 20, page) for page in range(32)}
+
+
 def test_a_new_unit_does_not_bring_back_a_file_that_retention_removed(
     disk: RecordingDisk, tmp_path: Path
 ) -> None:
