@@ -22,18 +22,10 @@ from analytics.log.walk import Block, Bools, Int64s
 from queues.store.batch import ID_AT, ID_BYTES, LEADING_BYTES, VERSION_AT
 from queues.store.digits import eight_digits
 
-_LEADING: Final = np.dtype(
-    {
-        "names": ["due_5", "due_8", "letter", "kind"],
-        "formats": ["<u8", "<u8", "u1", "<u4"],
-        "offsets": [0, 5, 22, 52],
-        "itemsize": 56,
-    }
-)
 _NAME: Final = np.uint64(int.from_bytes(b"PD_DUE\x01", "little"))
 _NAME_MASK: Final = np.uint64((1 << 56) - 1)
-#: Where what is taken of them begins.
-_DUE_AT: Final = 7
+#: Of a kind and its level, the kind.
+_LETTER: Final = np.uint32(255)
 #: Moves the first five of eight digits to the end; what comes before them counts as zeros.
 _THREE_DIGITS: Final = np.uint64(24)
 _ZERO: Final = ord("0")
@@ -58,24 +50,20 @@ class Leading:
 
 def is_ours(block: Block) -> Bools:
     """Which records begin their properties as those of this store do."""
-    found: Bools = block.plain & (block.property_at + LEADING_BYTES < block.ends)
-    numbers = block.memory.numbers("<u8")
-    places = np.where(found, block.property_at, 0)
-    found &= numbers[places] & _NAME_MASK == _NAME
+    found: Bools = block.roomy & (block.leading["name"] & _NAME_MASK == _NAME)
     return found
 
 
 def is_delivery(block: Block) -> Bools:
     """Which records of ours are hand-overs or immediate messages: two letters tell."""
-    places = np.where(is_ours(block), block.property_at, 0)
-    letters, kinds = block.memory.octets[places + 29], block.memory.octets[places + 59]
+    letters, kinds = block.leading["letter"], block.leading["kind"] & _LETTER
     found: Bools = (letters == ord("H")) | ((letters == ord("N")) & (kinds == ord("I")))
-    return found
+    return found & is_ours(block)
 
 
 def leading_of(block: Block) -> Leading:
     """The leading properties of records that are all of ours."""
-    rows = block.memory.numbers(_LEADING)[block.property_at + _DUE_AT]
+    rows = block.leading
     first_five = eight_digits(rows["due_5"] << _THREE_DIGITS)
     kind = rows["kind"]  # Its letter in the lowest byte, then the level's digits.
     hundreds, tens, ones = ((kind >> shift) & 15 for shift in (8, 16, 24))

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from analytics.log.extent import Piece, SegmentRemoved
 from analytics.log.following import follow, look
+from queues.store.batch import LEADING_BYTES
 from queues.store.disk import Disk
 from queues.store.inspection.log import find_next
 from queues.store.record import (
@@ -25,7 +26,7 @@ from queues.store.record import (
     RecordState,
     check_record,
 )
-from queues.store.scattered import numbers_at
+from queues.store.scattered import chosen_of, numbers_at, records_at
 from queues.store.seals import SEAL, are_seals, hold
 
 Verify = Literal["crc", "structure"]
@@ -34,7 +35,7 @@ Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 #: Records that are looked at together: enough to spread numpy's own costs.
-BLOCK_RECORDS: Final = 16_384
+BLOCK_RECORDS: Final = 8_192
 #: Bytes in which records are followed at once: more, the longer nothing was broken.
 SPAN_BYTES_MIN: Final = 1 << 16
 SPAN_BYTES_MAX: Final = 32 << 20
@@ -52,6 +53,15 @@ HEAD: Final = np.dtype(
         "itemsize": BODY_AT,
     }
 )  # fmt: skip
+#: What is taken of the properties that begin every record of ours (see `leading`).
+LEADING: Final = np.dtype(
+    {
+        "names": ["name", "due_5", "due_8", "letter", "kind"],
+        "formats": ["<u8", "<u8", "<u8", "u1", "<u4"],
+        "offsets": [0, 7, 12, 29, 59],
+        "itemsize": 63,
+    }
+)
 _HOSTS_V6: Final = 0x30
 
 
@@ -66,6 +76,10 @@ class Memory:
     def numbers(self, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """A number for each place at which one could begin: index it with places."""
         return numbers_at(self.view, dtype)
+
+    def records(self, dtype: npt.DTypeLike, at: Int64s) -> npt.NDArray[np.void]:
+        """Copies of the records of several fields at these places."""
+        return records_at(self.view, dtype, at)
 
 
 @dataclass(slots=True)
@@ -84,6 +98,7 @@ class Block:
     #: Of plain ones: where the length byte of the topic lies, and where the properties begin.
     topic_at: Int64s
     property_at: Int64s
+    _leading: npt.NDArray[np.void] | None = None
 
     @property
     def ends(self) -> Int64s:
@@ -91,11 +106,27 @@ class Block:
         found: Int64s = self.ats + self.heads["size"]
         return found
 
+    @property
+    def roomy(self) -> Bools:
+        """Which plain ones have room for the properties that begin every record of ours."""
+        found: Bools = self.plain & (self.property_at + LEADING_BYTES < self.ends)
+        return found
+
+    @property
+    def leading(self) -> npt.NDArray[np.void]:
+        """What begins the properties of the roomy ones; looked up once."""
+        if self._leading is None:
+            places = np.where(self.roomy, self.property_at, 0)
+            self._leading = self.memory.records(LEADING, places)
+        return self._leading
+
     def take(self, chosen: Any) -> "Block":
         """Some of the records."""
         return Block(
-            self.memory, self.base, self.ats[chosen], self.heads[chosen], self.plain[chosen],
+            self.memory, self.base, self.ats[chosen], chosen_of(self.heads, chosen),
+            self.plain[chosen],
             self.topic_at[chosen], self.property_at[chosen],
+            None if self._leading is None else chosen_of(self._leading, chosen),
         )  # fmt: skip
 
 
@@ -183,7 +214,7 @@ class _Walk:
 
     def _looking(self, places: Int64s) -> tuple[Int64s, npt.NDArray[np.void], bool]:
         """The places and heads up to the first that is no record; whether there was one."""
-        heads = self._heads[places]
+        heads = self._memory.records(HEAD, places)
         looks = look(places, heads, self._base) & (places + heads["size"] <= self._end)
         if looks.all():
             return places, heads, False
@@ -224,7 +255,7 @@ class _Walk:
     def _sound(self, block: Block) -> Bools:
         """Which records are beyond doubt: plain, sealed, and the seal is right."""
         memory, ends = self._memory, block.ends
-        seals = memory.numbers(SEAL)[ends - CRC_PROPERTY_BYTES]
+        seals = memory.records(SEAL, ends - CRC_PROPERTY_BYTES)
         sealed: Bools = block.plain & are_seals(seals)
         if self._verify == "structure" and self._piece.ours:
             return sealed
@@ -233,7 +264,7 @@ class _Walk:
         )
         rows = np.flatnonzero(used)
         covered = ends[rows] - CRC_PROPERTY_BYTES
-        sealed[rows] = hold(seals[rows], memory.view, block.ats[rows], covered)
+        sealed[rows] = hold(chosen_of(seals, rows), memory.view, block.ats[rows], covered)
         return sealed
 
     def _single(self, at: int) -> Generator[Block, None, int]:
@@ -241,7 +272,7 @@ class _Walk:
         piece, memory = self._piece, self._memory
         found = check_record(memory.view, at, self._end, self._base + at, sealed=piece.ours)
         if found.state is RecordState.WHOLE:
-            yield from self._chain(np.array([at]), self._heads[np.array([at])])
+            yield from self._chain(np.array([at]), self._memory.records(HEAD, np.array([at])))
             return at + found.size
         if found.state is RecordState.FILLER and at + found.size == self._end:
             return self._end

@@ -13,7 +13,7 @@ from queues.store.commitlog import CommitLog
 from queues.store.digits import eight_digits
 from queues.store.errors import RecordGone
 from queues.store.record import CRC_PROPERTY_BYTES
-from queues.store.scattered import crcs_of, numbers_at
+from queues.store.scattered import crcs_of, records_at
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -79,7 +79,7 @@ def _read_segment(log: CommitLog, base: int, starts: Int64s, sizes: Int64s) -> l
         return [None] * len(starts)
     ends = starts + sizes
     fit = (sizes > CRC_PROPERTY_BYTES) & (ends <= len(memory))
-    seals = numbers_at(memory, SEAL)[np.where(fit, ends - CRC_PROPERTY_BYTES, 0)]
+    seals = records_at(memory, SEAL, np.where(fit, ends - CRC_PROPERTY_BYTES, 0))
     sealed = fit & are_seals(seals)
     if not sealed.all():
         starts, ends = np.where(sealed, starts, 0), np.where(sealed, ends, CRC_PROPERTY_BYTES)

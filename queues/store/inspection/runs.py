@@ -22,7 +22,7 @@ from queues.store.record import (
     SYS_FLAG_BORN_HOST_V6,
     SYS_FLAG_STORE_HOST_V6,
 )
-from queues.store.scattered import crcs_of, numbers_at
+from queues.store.scattered import crcs_of, records_at
 from queues.store.seals import SEAL, are_named, are_seals, hold
 
 #: Records in a run: their heads are some hundred kilobytes.
@@ -93,7 +93,7 @@ def check_run(view: memoryview, base: int, at: int, limit: int, *, sealed: bool)
         return None
     octets = np.frombuffer(view, np.uint8)
     starts, lengths = np.array(ats, np.int64), np.array(sizes, np.int64)
-    heads = octets[starts[:, None] + np.arange(BODY_AT)].view(_HEAD)[:, 0]
+    heads = records_at(view, _HEAD, starts)
     topic_at = starts + BODY_AT + heads["body_length"]
     ends = starts + lengths
     sure = (heads["log_offset"] == base + starts) & (heads["sys_flag"] & _V6 == 0)
@@ -160,7 +160,7 @@ def _crcs_hold(
     count = len(starts)
     crcs = crcs_of(view, starts + BODY_AT, topic_at[:count])
     holds: Bools = crcs == heads["body_crc"][:count]
-    seals = numbers_at(view, SEAL)[ends[:count] - CRC_PROPERTY_BYTES]
+    seals = records_at(view, SEAL, ends[:count] - CRC_PROPERTY_BYTES)
     has_seal = are_named(seals)
     if has_seal.any():
         covered = ends[:count] - CRC_PROPERTY_BYTES

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queues.store.scattered import crcs_of, put_rows, rows_at
+from queues.store.scattered import chosen_of, crcs_of, put_rows, records_at, rows_at
 
 buffers = st.binary(min_size=8, max_size=60)
 #: Places of a buffer from its beginning (0.0) to its end (1.0).
@@ -65,11 +65,24 @@ def test_crcs_are_those_of_the_stretches(buffer: bytes, told: list[tuple[float, 
     ]
 
 
-@given(buffers, spots, st.integers(1, 9))
-def test_crcs_of_stretches_of_one_length_are_too(
-    buffer: bytes, spots: list[float], width: int
+@given(buffers, spots, st.lists(st.integers(1, 9), min_size=1, max_size=3))
+def test_crcs_of_stretches_of_few_lengths_are_too(
+    buffer: bytes, spots: list[float], widths: list[int]
 ) -> None:
-    starts = [int(spot * len(buffer)) for spot in spots]
-    assert crcs_of(buffer, longs(starts), longs(starts) + width).tolist() == [
-        crc32(buffer[start : start + width]) & 0x7FFFFFFF for start in starts
+    pairs = [(int(spot * (len(buffer) - 9)), width) for width in widths for spot in spots * 8]
+    starts = [max(0, start) for start, _ in pairs]
+    ends = [start + width for start, (_, width) in zip(starts, pairs, strict=True)]
+    assert crcs_of(buffer, longs(starts), longs(ends)).tolist() == [
+        crc32(buffer[start:end]) & 0x7FFFFFFF for start, end in zip(starts, ends, strict=True)
     ]
+
+
+PAIR = np.dtype({"names": ["low", "high"], "formats": [">u2", "u1"], "offsets": [0, 3]})
+
+
+def test_records_of_several_fields_are_copied_and_chosen() -> None:
+    found = records_at(b"\0\1x\2\0\5y\6", PAIR, longs([4, 0]))
+    assert found.tolist() == [(5, 6), (1, 2)]
+    assert chosen_of(found, found["high"] == 2).tolist() == [(1, 2)]
+    assert chosen_of(found, slice(0, 1)).tolist() == [(5, 6)]
+    assert len(chosen_of(found, slice(0, 0))) == 0
