@@ -169,14 +169,14 @@ def delivered(spark: SparkSession, root: Path) -> Any:
 def scan(spark: SparkSession, root: Path, verify: str) -> object:
     """Every record, by event and level."""
     reader = spark.read.format("commitlog").schema(LOG_COLUMNS).option("verify", verify)
-    rows = reader.option("partitions", str(CORES)).load(str(root))
+    rows = reader.load(str(root))
     return rows.groupBy("event", "level").agg({"*": "count", "lateness_ms": "max"}).collect()
 
 
 def facts_of(spark: SparkSession, root: Path, verify: str = "crc", facts: str = "all") -> Any:
     """The facts of the whole log."""
     reader = spark.read.format("commitlog_facts").options(verify=verify, facts=facts)
-    return reader.option("partitions", str(CORES)).load(str(root))
+    return reader.load(str(root))
 
 
 def of_log(spark: SparkSession, root: Path, verify: str) -> Any:

@@ -25,7 +25,7 @@ from analytics.datasource.reading import Conditions, read_share
 from analytics.datasource.streaming import CommitLogStreamReader
 from analytics.log.extent import find_extent
 from analytics.log.fold import Fold
-from analytics.log.leading import is_delivery
+from analytics.log.leading import may_deliver
 from analytics.log.lookback import Lookback
 from analytics.log.table import COLUMNS
 from analytics.log.walk import Seen, walk
@@ -139,7 +139,7 @@ class FactsReader(DataSourceReader):
         fold = Fold(lookback.due_at, options.precision_ms, deliveries_only=only)
         seen = Seen()
         for piece in partition.share.pieces:
-            for block in walk(piece, seen, options.verify, is_delivery if only else None):
+            for block in walk(piece, seen, options.verify, may_deliver if only else None):
                 fold.add(block)
         fold.note_read(seen)
         yield fact_batch(

@@ -17,7 +17,6 @@ from analytics.log.facts import KINDS, QUARTER_MS, Series, Tally
 from analytics.log.foreign import fold_foreign
 from analytics.log.leading import (
     Leading,
-    is_delivery,
     is_ours,
     leading_of,
     real_topics_of,
@@ -49,7 +48,7 @@ class Fold:
         *, deliveries_only: bool = False,
     ) -> None:  # fmt: skip
         self.tally = Tally()
-        #: Whether only the fact ``delivered`` is asked for.
+        #: Whether only the fact ``delivered`` is asked for, and only what `may_deliver` is given.
         self._deliveries_only = deliveries_only
         self.names = Names()
         #: The due time that the record at a log offset holds, if it is still there.
@@ -64,8 +63,6 @@ class Fold:
         if not ours.all():
             fold_foreign(block.take(~ours), self.tally, self._precision_ms)
             block = block.take(ours)
-        if self._deliveries_only:
-            block = block.take(is_delivery(block))
         if len(block.ats):
             self._add_ours(block)
 

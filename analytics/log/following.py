@@ -27,7 +27,9 @@ LANE_BYTES: Final = 1 << 16
 _SEARCH_BYTES: Final = 1 << 10
 #: With fewer records a lane, following them all one by one is no slower.
 _LANES_MIN: Final = 16
-_MAGIC_FIRST: Final = MAGIC_V1 >> 24
+#: What all magics begin with, and where they lie in a record.
+_MAGIC: Final = (MAGIC_V1 >> 8).to_bytes(3, "big")
+_MAGIC_AT: Final = 4
 #: Further than any segment reaches.
 _AWAY: Final = 1 << 62
 
@@ -45,7 +47,7 @@ def follow(octets: Octets, heads: Heads, start: int, stop: int, base: int) -> In
     sizes = heads["size"]
     if stop - start < _LANES_MIN * LANE_BYTES:
         return _one_by_one(sizes, start, stop)
-    return _side_by_side(sizes, _lanes(octets, heads, start, stop, base), stop)
+    return _side_by_side(sizes, _lanes(octets, heads["log_offset"], start, stop, base), stop)
 
 
 def look(places: Int64s, heads: Heads, base: int) -> npt.NDArray[np.bool_]:
@@ -68,19 +70,22 @@ def _one_by_one(sizes: npt.NDArray[np.uint32], start: int, stop: int) -> Int64s:
     return np.array(found, np.int64)
 
 
-def _lanes(octets: Octets, heads: Heads, start: int, stop: int, base: int) -> Int64s:
+def _lanes(
+    octets: Octets, offsets: npt.NDArray[np.int64], start: int, stop: int, base: int
+) -> Int64s:
     """The first record of each lane; a lane in which none was found is part of the one before."""
     lane_bytes = max(LANE_BYTES, -(-(stop - start) // LANES_MAX))
-    count = (stop - start - _SEARCH_BYTES) // lane_bytes
-    firsts = start + lane_bytes * np.arange(1, count + 1)
-    rows = np.lib.stride_tricks.sliding_window_view(octets, _SEARCH_BYTES)[firsts + 4]
-    lanes, columns = np.nonzero(rows == _MAGIC_FIRST)
-    places = firsts[lanes] + columns
-    fits = places < stop
-    lanes, places = lanes[fits], places[fits]
-    looks = look(places, heads[places], base)
-    _, first_of_lane = np.unique(lanes[looks], return_index=True)
-    return np.append(start, places[looks][first_of_lane])
+    places = [start]
+    for first in range(start + lane_bytes, stop - _SEARCH_BYTES, lane_bytes):
+        searched = octets.data[first : first + _SEARCH_BYTES].tobytes()
+        at = searched.find(_MAGIC)
+        while at >= 0:
+            place = first + at - _MAGIC_AT
+            if int(offsets[place]) == place + base:
+                places.append(place)
+                break
+            at = searched.find(_MAGIC, at + 1)
+    return np.array(places)
 
 
 def _side_by_side(sizes: npt.NDArray[np.uint32], starts: Int64s, stop: int) -> Int64s:

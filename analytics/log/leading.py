@@ -54,11 +54,11 @@ def is_ours(block: Block) -> Bools:
     return found
 
 
-def is_delivery(block: Block) -> Bools:
-    """Which records of ours are hand-overs or immediate messages: two letters tell."""
+def may_deliver(block: Block) -> Bools:
+    """Which records are hand-overs or immediate messages, as two letters tell, or not of ours."""
     letters, kinds = block.leading["letter"], block.leading["kind"] & _LETTER
     found: Bools = (letters == ord("H")) | ((letters == ord("N")) & (kinds == ord("I")))
-    return found & is_ours(block)
+    return found | ~is_ours(block)
 
 
 def leading_of(block: Block) -> Leading:

@@ -3,8 +3,9 @@
 The places of records are found by following their sizes (`following`), and each tells magic and its
 own log offset. What follows each other without a gap is the chain that the writer wrote; where the
 chain breaks, `check_record` has the word, and what is no record is stepped over and counted. With
-``verify="crc"`` every record's CRC is computed as well; with ``"structure"`` magic, own offset,
-lengths and the seal's place must be right, but flipped bits inside a record are not noticed.
+``verify="crc"`` the records are checked by their CRCs as well (`sums`); with ``"structure"`` magic,
+own offset, lengths and the seal's place must be right, but flipped bits inside a record are not
+noticed.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from analytics.log.extent import Piece, SegmentRemoved
 from analytics.log.following import follow, look
+from analytics.log.sums import hold_in_sums
 from queues.store.batch import LEADING_BYTES
 from queues.store.disk import Disk
 from queues.store.inspection.log import find_next
@@ -27,7 +29,7 @@ from queues.store.record import (
     check_record,
 )
 from queues.store.scattered import chosen_of, numbers_at, records_at
-from queues.store.seals import SEAL, are_seals, hold
+from queues.store.seals import SEAL, are_seals
 
 Verify = Literal["crc", "structure"]
 Octets = npt.NDArray[np.uint8]
@@ -89,8 +91,9 @@ class Block:
     memory: Memory
     #: Log offset of the segment.
     base: int
-    #: Where they begin in the segment.
+    #: Where they begin in the segment, and where they end.
     ats: Int64s
+    ends: Int64s
     #: All fixed fields; of records with IPv6 hosts only those before the born host hold.
     heads: npt.NDArray[np.void]
     #: Whether their parts lie where those of a V1 record with IPv4 hosts do.
@@ -98,19 +101,15 @@ class Block:
     #: Of plain ones: where the length byte of the topic lies, and where the properties begin.
     topic_at: Int64s
     property_at: Int64s
+    _roomy: Bools | None = None
     _leading: npt.NDArray[np.void] | None = None
-
-    @property
-    def ends(self) -> Int64s:
-        """Where they end in the segment."""
-        found: Int64s = self.ats + self.heads["size"]
-        return found
 
     @property
     def roomy(self) -> Bools:
         """Which plain ones have room for the properties that begin every record of ours."""
-        found: Bools = self.plain & (self.property_at + LEADING_BYTES < self.ends)
-        return found
+        if self._roomy is None:
+            self._roomy = self.plain & (self.property_at + LEADING_BYTES < self.ends)
+        return self._roomy
 
     @property
     def leading(self) -> npt.NDArray[np.void]:
@@ -123,9 +122,10 @@ class Block:
     def take(self, chosen: Any) -> "Block":
         """Some of the records."""
         return Block(
-            self.memory, self.base, self.ats[chosen], chosen_of(self.heads, chosen),
-            self.plain[chosen],
+            self.memory, self.base, self.ats[chosen], self.ends[chosen],
+            chosen_of(self.heads, chosen), self.plain[chosen],
             self.topic_at[chosen], self.property_at[chosen],
+            None if self._roomy is None else self._roomy[chosen],
             None if self._leading is None else chosen_of(self._leading, chosen),
         )  # fmt: skip
 
@@ -164,7 +164,7 @@ class Seen:
         self.end = self.last_offset + self.last_size
 
 
-#: Which of a block's records the caller will use.
+#: Which of a block's records the caller wants.
 Wanted = Callable[[Block], Bools]
 
 
@@ -173,7 +173,7 @@ def walk(
 ) -> Iterator[Block]:
     """Give the whole records that begin in the piece; raises `SegmentRemoved` if it is gone.
 
-    With `wanted`, the CRCs of other records are not computed: they count by their structure.
+    With `wanted`, others are only counted, by their structure; of a broker's log all are given.
     """
     try:
         mapped = Disk().map(piece.path, write=False)
@@ -222,22 +222,23 @@ class _Walk:
         return places[:count], heads[:count], True
 
     def _chain(self, ats: Int64s, heads: npt.NDArray[np.void]) -> Iterator[Block]:
-        """Give those of a chain that are whole."""
+        """Give those of a chain that are whole and wanted."""
         block = self._block(ats, heads)
-        sound = self._sound(block)
+        wanted = self._wanted(block) if self._wanted and self._piece.ours else None
+        sound = self._sound(block, wanted)
         if not sound.all():
             for number in np.flatnonzero(~sound).tolist():
-                at = int(ats[number])
-                end = at + int(heads["size"][number])
+                at, end = int(ats[number]), int(block.ends[number])
                 sealed = self._piece.ours
                 found = check_record(self._memory.view, at, end, self._base + at, sealed=sealed)
                 sound[number] = found.state is RecordState.WHOLE
                 if not sound[number]:
                     self._seen.damage(self._base + at, found.reason or "no record")
             block = block.take(sound)
+            wanted = None if wanted is None else wanted[sound]
         if len(block.ats):
             self._seen.note(block)
-            yield block
+            yield block if wanted is None else block.take(wanted)
 
     def _block(self, ats: Int64s, heads: npt.NDArray[np.void]) -> Block:
         """The places of the parts, as far as the lengths add up."""
@@ -250,21 +251,18 @@ class _Walk:
         plain &= property_at <= ends
         told = self._memory.numbers(">u2")[np.minimum(property_at, last) - 2]
         plain &= property_at + told == ends
-        return Block(self._memory, self._base, ats, heads, plain, topic_at, property_at)
+        return Block(self._memory, self._base, ats, ends, heads, plain, topic_at, property_at)
 
-    def _sound(self, block: Block) -> Bools:
-        """Which records are beyond doubt: plain, sealed, and the seal is right."""
+    def _sound(self, block: Block, wanted: Bools | None) -> Bools:
+        """Which records are beyond doubt: plain, sealed, and if wanted the seal is right."""
         memory, ends = self._memory, block.ends
         seals = memory.records(SEAL, ends - CRC_PROPERTY_BYTES)
         sealed: Bools = block.plain & are_seals(seals)
         if self._verify == "structure" and self._piece.ours:
             return sealed
-        used = (
-            sealed if self._wanted is None or not self._piece.ours else self._wanted(block) & sealed
-        )
-        rows = np.flatnonzero(used)
+        rows = np.flatnonzero(sealed if wanted is None else wanted & sealed)
         covered = ends[rows] - CRC_PROPERTY_BYTES
-        sealed[rows] = hold(chosen_of(seals, rows), memory.view, block.ats[rows], covered)
+        sealed[rows] = hold_in_sums(chosen_of(seals, rows), memory.view, block.ats[rows], covered)
         return sealed
 
     def _single(self, at: int) -> Generator[Block, None, int]:

@@ -52,10 +52,14 @@ def are_seals(seals: npt.NDArray[np.void]) -> Bools:
 
 def hold(seals: npt.NDArray[np.void], buffer: Any, starts: Int64s, ends: Int64s) -> Bools:
     """Which of the seals tell the CRC of the bytes of a buffer from a start to an end."""
-    high = (seals["high"].astype(np.int64) - _ZERO) @ _HIGH
-    told = eight_digits(seals["low"].astype(np.uint64)) + high
-    held: Bools = told == crcs_of(buffer, starts, ends)
+    held: Bools = told_by(seals) == crcs_of(buffer, starts, ends)
     return held
+
+
+def told_by(seals: npt.NDArray[np.void]) -> Int64s:
+    """The CRCs, 31 bits, that seals tell."""
+    high: Int64s = (seals["high"].astype(np.int64) - _ZERO) @ _HIGH
+    return eight_digits(seals["low"].astype(np.uint64)) + high
 
 
 def read_sealed(log: CommitLog, offsets: Int64s, sizes: Int64s) -> list[bytes | None]:

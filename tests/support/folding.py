@@ -7,7 +7,7 @@ from typing import Any
 from analytics.log.extent import find_extent, pieces_of
 from analytics.log.facts import Series
 from analytics.log.fold import Fold
-from analytics.log.leading import is_delivery
+from analytics.log.leading import may_deliver
 from analytics.log.lookback import Lookback
 from analytics.log.walk import Seen, Verify, walk
 
@@ -20,7 +20,7 @@ def fold(root: Path, start: int | None = None, end: int | None = None, *, pieces
     seen, folded = Seen(), Fold(Lookback(extent).due_at, deliveries_only=deliveries_only)
     bounds = (extent.start if start is None else start, extent.end if end is None else end)
     for piece in pieces_of(extent, *bounds, count=pieces):
-        for block in walk(piece, seen, verify, is_delivery if deliveries_only else None):
+        for block in walk(piece, seen, verify, may_deliver if deliveries_only else None):
             folded.add(block)
     return facts_of(folded), seen
 
