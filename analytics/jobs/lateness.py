@@ -63,6 +63,8 @@ class Request:
     memory: str = "1g"
     #: Whether charts are drawn beside `out`; only then is matplotlib needed.
     charts: bool = False
+    #: Whether this run may take the time to keep Spark's classes for later ones.
+    keep_classes: bool = False
 
     @classmethod
     def parse(cls, arguments: Sequence[str]) -> "Request":
@@ -81,6 +83,7 @@ class Request:
         parser.add_argument("--master", default="local[2]")
         parser.add_argument("--memory", default="1g")
         parser.add_argument("--charts", action="store_true")
+        parser.add_argument("--keep-classes", action="store_true")
         told = vars(parser.parse_args(arguments))
         told["from_ms"] = told["from_ms"] // QUARTER_MS * QUARTER_MS
         told["to_ms"] = -(-told["to_ms"] // QUARTER_MS) * QUARTER_MS
@@ -115,12 +118,13 @@ class Steps:
 def run(request: Request, steps: Steps) -> dict[str, Any]:
     """Make the report in a session of its own; the reports' lock is held by the caller."""
     steps.tell(1, "starting Spark")
+    shared = sharing(request.reports / "java", make=request.keep_classes)
     spark = open_session(
         "Postdate lateness",
         {
             "spark.master": request.master,
             "spark.driver.memory": request.memory,
-            JAVA_OPTIONS: f"{LOCAL_SETTINGS[JAVA_OPTIONS]} {sharing(request.reports / 'java')}",
+            JAVA_OPTIONS: f"{LOCAL_SETTINGS[JAVA_OPTIONS]} {shared}",
         },
     )
     try:

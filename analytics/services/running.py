@@ -147,4 +147,6 @@ def job_arguments(run: ReportRun) -> list[str]:
         *("--precision-ms", str(config.timer_precision_ms)),
         *("--out", str(run_dir(run.id) / "report.json")),
         "--charts",
+        # Nobody waits for a scheduled run.
+        *(("--keep-classes",) if run.schedule_id else ()),
     ]

@@ -279,6 +279,21 @@ def test_a_schedule_starts_its_report_once_when_its_time_comes(
     assert spark.arguments == []
 
 
+def test_only_a_run_that_nobody_waits_for_keeps_the_classes_of_spark(
+    api: Api, hourly: ReportSchedule, spark: Spark
+) -> None:
+    make(api)
+    assert "--keep-classes" not in spark.arguments[-1]
+    clock = api.wiring.clock
+    scheduling.start_due_reports(clock.now_ms())
+    hourly.refresh_from_db()
+    assert hourly.next_at is not None
+    clock.advance_to(round(hourly.next_at.timestamp() * 1000))
+    scheduling.start_due_reports(clock.now_ms())
+    carry_out(begun()[-1].operation_id, is_stopping=lambda: False)
+    assert "--keep-classes" in spark.arguments[-1]
+
+
 def test_missed_starts_are_caught_up_once(api: Api, hourly: ReportSchedule) -> None:
     scheduling.start_due_reports(api.wiring.clock.now_ms())
     api.wiring.clock.advance(DAY_MS)

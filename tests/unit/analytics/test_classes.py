@@ -19,34 +19,41 @@ def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def test_the_first_run_makes_the_archive_and_the_next_one_uses_it(tmp_path: Path) -> None:
+def made_at(place: Path) -> Path:
+    """Where the archive will be."""
+    return Path(sharing(place, make=True).partition("-XX:ArchiveClassesAtExit=")[2])
+
+
+def test_a_run_that_may_makes_the_archive_and_every_later_one_uses_it(tmp_path: Path) -> None:
     place = tmp_path / "java"
-    archive = Path(sharing(place).partition("-XX:ArchiveClassesAtExit=")[2])
+    assert sharing(place, make=False) == ""
+    archive = made_at(place)
     assert archive.parent == place
     archive.write_bytes(b"\xf0\x0b\xab\xa8" + bytes(100))
-    assert sharing(place).endswith(f"-XX:SharedArchiveFile={archive}")
+    for make in (True, False):
+        assert sharing(place, make=make).endswith(f"-XX:SharedArchiveFile={archive}")
 
 
 def test_an_archive_without_its_header_is_made_again_once_nobody_writes_it(tmp_path: Path) -> None:
-    archive = Path(sharing(tmp_path).partition("-XX:ArchiveClassesAtExit=")[2])
+    archive = made_at(tmp_path)
     archive.write_bytes(bytes(100))
-    assert sharing(tmp_path) == ""
+    assert sharing(tmp_path, make=True) == ""
     os.utime(archive, (1, 1))
-    assert sharing(tmp_path).endswith(f"-XX:ArchiveClassesAtExit={archive}")
+    assert sharing(tmp_path, make=True).endswith(f"-XX:ArchiveClassesAtExit={archive}")
     assert not archive.exists()
 
 
 def test_archives_of_another_java_are_removed(tmp_path: Path) -> None:
     other = tmp_path / "classes-00000000.jsa"
     other.touch()
-    sharing(tmp_path)
+    sharing(tmp_path, make=True)
     assert not other.exists()
 
 
 def test_a_java_without_an_archive_of_its_own_makes_none(tmp_path: Path, java: Path) -> None:
     (java / "lib" / "server" / "classes.jsa").unlink()
-    assert sharing(tmp_path) == ""
-    assert sharing(tmp_path / "a place with spaces") == ""
+    assert sharing(tmp_path, make=True) == ""
+    assert sharing(tmp_path / "a place with spaces", make=True) == ""
 
 
 def test_a_spark_that_came_in_a_zip_has_a_jvm_already(
@@ -55,5 +62,5 @@ def test_a_spark_that_came_in_a_zip_has_a_jvm_already(
     packed = tmp_path / "pyspark.zip"
     packed.touch()
     monkeypatch.setattr(pyspark, "__file__", str(packed / "pyspark" / "__init__.py"))
-    assert sharing(tmp_path / "java") == ""
+    assert sharing(tmp_path / "java", make=True) == ""
     assert not (tmp_path / "java").exists()
