@@ -88,6 +88,8 @@ def _event_table() -> Int64s:
 
 
 _EVENT_TABLE: Final = _event_table()
+#: Of each event: whether a message was handed over.
+_HANDED: Final = np.isin(np.arange(len(EVENTS)), [_EVENT["delivered"], _EVENT["redelivered"]])
 
 
 class OurTable:
@@ -148,7 +150,7 @@ class OurTable:
         ]
 
     def _handed(self) -> Bools:
-        handed: Bools = np.isin(self.events, [_EVENT["delivered"], _EVENT["redelivered"]])
+        handed: Bools = _HANDED[self.events]
         return handed
 
     def _timed(self) -> Bools:

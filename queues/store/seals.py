@@ -21,18 +21,16 @@ Bools = npt.NDArray[np.bool_]
 SEAL: Final = np.dtype(
     {
         "names": ["name", "is", "low", "high", "end"],
-        "formats": ["<u8", "u1", ">u8", "2u1", "u1"],
+        "formats": ["<u8", "u1", ">u8", "<u2", "u1"],
         "offsets": [0, 8, 9, 17, 19],
         "itemsize": CRC_PROPERTY_BYTES,
     }
 )
 _NAME: Final = int.from_bytes(b"__CRC32#", "little")
 _IS, _END = 1, 2
-_ZERO, _NINE = ord("0"), ord("9")
 #: A byte is a digit if its upper half is 3, also after 6 was added.
-_UPPER, _THREES = np.uint64(0xF0F0F0F0F0F0F0F0), np.uint64(0x3030303030303030)
-_SIXES = np.uint64(0x0606060606060606)
-_HIGH: Final = np.array([10**8, 10**9], np.int64)
+_UPPER, _THREES, _SIXES = 0xF0F0F0F0F0F0F0F0, 0x3030303030303030, 0x0606060606060606
+_DIGIT: Final = 15
 
 
 def are_named(seals: npt.NDArray[np.void]) -> Bools:
@@ -43,10 +41,15 @@ def are_named(seals: npt.NDArray[np.void]) -> Bools:
 
 def are_seals(seals: npt.NDArray[np.void]) -> Bools:
     """Which of these bytes are seals, whatever they tell."""
-    low, high = seals["low"].astype(np.uint64), seals["high"]
     found: Bools = are_named(seals) & (seals["end"] == _END)
-    found &= (low & _UPPER == _THREES) & (low + _SIXES & _UPPER == _THREES)
-    found &= ((high >= _ZERO) & (high <= _NINE)).all(axis=1)
+    return found & _are_digits(seals["low"].astype(np.uint64)) & _are_digits(seals["high"])
+
+
+def _are_digits(words: npt.NDArray[Any]) -> Bools:
+    """Which of these numbers consist of ASCII digits."""
+    kind = words.dtype.type
+    upper, threes, sixes = (kind(one & np.iinfo(kind).max) for one in (_UPPER, _THREES, _SIXES))
+    found: Bools = (words & upper == threes) & (words + sixes & upper == threes)
     return found
 
 
@@ -58,7 +61,8 @@ def hold(seals: npt.NDArray[np.void], buffer: Any, starts: Int64s, ends: Int64s)
 
 def told_by(seals: npt.NDArray[np.void]) -> Int64s:
     """The CRCs, 31 bits, that seals tell."""
-    high: Int64s = (seals["high"].astype(np.int64) - _ZERO) @ _HIGH
+    ninth, tenth = seals["high"] & _DIGIT, seals["high"] >> 8 & _DIGIT
+    high = ninth.astype(np.int64) * 10**8 + tenth.astype(np.int64) * 10**9
     return eight_digits(seals["low"].astype(np.uint64)) + high
 
 
