@@ -279,7 +279,7 @@ def plot(result: dict[str, Any], path: Path) -> None:
         axes.set_xlabel("messages that wait, millions")
         axes.set_ylabel(label)
         axes.grid(visible=True, which="both", alpha=0.3)
-    panels[0].legend(fontsize="small")
+    panels[0].legend(fontsize="small", loc="lower left")
     size = result["settings"]["record_bytes"]
     figure.suptitle(f"Enqueueing as the backlog grows ({size} bytes each)")
     figure.tight_layout()
