@@ -173,7 +173,8 @@ def walk(
 ) -> Iterator[Block]:
     """Give the whole records that begin in the piece; raises `SegmentRemoved` if it is gone.
 
-    With `wanted`, others are only counted, by their structure; of a broker's log all are given.
+    With `wanted`, others are only counted, without a look at their seals; of a broker's log all are
+    given.
     """
     try:
         mapped = Disk().map(piece.path, write=False)
@@ -254,16 +255,20 @@ class _Walk:
         return Block(self._memory, self._base, ats, ends, heads, plain, topic_at, property_at)
 
     def _sound(self, block: Block, wanted: Bools | None) -> Bools:
-        """Which records are beyond doubt: plain, sealed, and if wanted the seal is right."""
-        memory, ends = self._memory, block.ends
-        seals = memory.records(SEAL, ends - CRC_PROPERTY_BYTES)
-        sealed: Bools = block.plain & are_seals(seals)
+        """Which records are beyond doubt: plain, and of those that are wanted the seal is right."""
+        memory = self._memory
+        sound = block.plain.copy()
+        rows = np.flatnonzero(sound if wanted is None else sound & wanted)
+        starts, covered = block.ats[rows], block.ends[rows] - CRC_PROPERTY_BYTES
+        seals = memory.records(SEAL, covered)
+        sound[rows] = sealed = are_seals(seals)
         if self._verify == "structure" and self._piece.ours:
-            return sealed
-        rows = np.flatnonzero(sealed if wanted is None else wanted & sealed)
-        covered = ends[rows] - CRC_PROPERTY_BYTES
-        sealed[rows] = hold_in_sums(chosen_of(seals, rows), memory.view, block.ats[rows], covered)
-        return sealed
+            return sound
+        if not sealed.all():
+            rows, starts, covered = rows[sealed], starts[sealed], covered[sealed]
+            seals = chosen_of(seals, sealed)
+        sound[rows] = hold_in_sums(seals, memory.view, starts, covered)
+        return sound
 
     def _single(self, at: int) -> Generator[Block, None, int]:
         """What is not part of a chain; return where the walk goes on."""
