@@ -1,6 +1,6 @@
 """The REST API's speed: single sends against a bare DRF view, and batch sends.
 
-The platform runs as `up` runs it (one web process, the scheduler pair beside it) with one address
+The platform runs as `up` runs it (two web processes, the scheduler pair beside it) with one address
 more: a bare DRF view that parses the same JSON and answers 201. Both are asked in turns, in the
 same server.
 """
