@@ -1,9 +1,9 @@
 """Consuming over REST: receive and ack in batches of 32, with the Python client included.
 
-The platform runs as `up` runs it (two web processes, the scheduler pair beside it) with two addresses
-more: bare DRF views that parse the same JSON and answer the same bytes as a `receive` and an `ack`
-of 32 messages. Ours and theirs are asked in turns, in the same server, by the same client: threads
-of one process over `postdate.client`, as a consumer's program would be.
+The platform runs as `up` runs it (two web processes, the scheduler pair beside it) with two more
+addresses: bare DRF views that parse the same JSON and answer the same bytes as a `receive` and an
+`ack` of 32 messages. Ours and theirs are asked in turns, in the same server, by the same client:
+threads of one process over `postdate.client`, as a consumer's program would be.
 """
 
 import os

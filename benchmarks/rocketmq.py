@@ -266,7 +266,7 @@ def main(report: Report) -> None:
             "broker settings": "its defaults: ASYNC_FLUSH, ASYNC_MASTER, timerPrecisionMs 1000",
             "client": "DefaultMQProducer, no retries, 10 s timeout, 2,000 in flight",
         },
-        "Postdate": "its defaults: POSTDATE_FLUSH=async, wheel, two web processes and two schedulers",
+        "Postdate": "its defaults: POSTDATE_FLUSH=async, wheel, two web, two schedulers",
         "body_bytes": BODY_BYTES,
         "queues": QUEUES,
     }
