@@ -7,6 +7,8 @@ import pytest
 
 from queues.services.operations import OperationLeft
 from queues.store.bulkchanges import BulkChanges
+from queues.store.names import JOURNAL_TOPIC
+from queues.store.traces import TRACE_QUEUE_ID
 from queues.testing import OwnWiring
 from tests.http.conftest import Api
 from tests.support.bulkhouse import House
@@ -54,6 +56,22 @@ def test_a_plan_cancels_what_was_looked_at_and_nothing_that_came_later(
     assert house.states([*timed, *levels]) == ["cancelled"] * 10
     assert house.states([other, *later]) == ["scheduled"] * 4
     assert api.get(f"messages/{timed[0]['id']}").json["timeline"][-1]["by"] == f"operation:{one}"
+
+
+def test_the_first_change_of_a_store_that_has_only_traces_is_carried_out(
+    api: Api, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = api.wiring.store
+    monkeypatch.setattr(api.wiring.consuming, "tracer", store.traces)
+    api.group()
+    api.send()
+    assert len(api.post("groups/billing/receive", {}).json["messages"]) == 1
+    assert store.queue_ids(JOURNAL_TOPIC) == (TRACE_QUEUE_ID,)
+    sent = [api.send(delay="1h") for _ in range(3)]
+    one = house.begin("cancel", house.plan("cancel", filter={"topic": "orders"})["plan_id"])
+    house.run()
+    assert house.done(one)["state"] == "succeeded"
+    assert house.states(sent) == ["cancelled"] * 3
 
 
 def test_a_plan_runs_once(api: Api, house: House) -> None:
