@@ -20,6 +20,8 @@ SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "2",
     # What is shuffled was summed up before: planning it anew after each stage costs more than it.
     "spark.sql.adaptive.enabled": "false",
+    # What workers send is taken in fewer, larger pieces than 64 KiB: a scan is a tenth quicker.
+    "spark.buffer.size": "1048576",
 }
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 #: A process lives too short for the second compiler; what is heavy is done in Python workers.
@@ -35,8 +37,10 @@ LOCAL_SETTINGS: Final = {
 }
 
 
-def open_session(name: str, local: Mapping[str, str] | None = None) -> SparkSession:
-    """A session that knows our data sources.
+def open_session(
+    name: str, local: Mapping[str, str] | None = None, *, sources: bool = True
+) -> SparkSession:
+    """A session that knows our data source, unless that is not wanted: it takes two processes.
 
     `spark-submit` has set master and memory; `SPARK_REMOTE` names a Spark Connect server. With
     neither, Spark runs here, with `local` for settings: on two cores unless that says otherwise.
@@ -52,7 +56,8 @@ def open_session(name: str, local: Mapping[str, str] | None = None) -> SparkSess
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    register(spark)
+    if sources:
+        register(spark)
     return spark
 
 

@@ -1,6 +1,6 @@
 """Transforms of facts: DataFrame in, DataFrame out; each ends with the columns that it promises.
 
-What comes in has the columns of `commitlog_facts` (`FACTS`), from partials or straight from a log.
+What comes in has the columns of `facts_of` (`FACTS`), from partials or straight from a log.
 """
 
 from collections.abc import Mapping, Sequence

@@ -23,6 +23,7 @@ import numpy as np
 from measuring import Report, rate, run
 from pyspark.sql import SparkSession
 
+from analytics.datasource import facts_of
 from analytics.jobs.folding import Folder, not_read, write_parquet
 from analytics.log.extent import find_extent
 from analytics.session import open_session
@@ -173,15 +174,9 @@ def scan(spark: SparkSession, root: Path, verify: str) -> object:
     return rows.groupBy("event", "level").agg({"*": "count", "lateness_ms": "max"}).collect()
 
 
-def facts_of(spark: SparkSession, root: Path, verify: str = "crc", facts: str = "all") -> Any:
-    """The facts of the whole log."""
-    reader = spark.read.format("commitlog_facts").options(verify=verify, facts=facts)
-    return reader.load(str(root))
-
-
 def of_log(spark: SparkSession, root: Path, verify: str) -> Any:
     """Quantiles by topic and level, from the log's bytes."""
-    return told(not_read(facts_of(spark, root, verify, facts="delivered")))
+    return told(not_read(facts_of(spark, root, verify=verify, facts="delivered")))
 
 
 def of_facts(spark: SparkSession, facts: Path) -> Any:

@@ -1,9 +1,10 @@
-"""Spark data sources over a CommitLog: its records, and the facts folded from them.
+"""Spark over a CommitLog: its records, and the facts folded from them.
 
-`register(spark)` makes ``commitlog`` (batch and streaming, one row a record) and
-``commitlog_facts`` (the rows of `analytics.log.facts`, folded in the workers) known to a session.
+`register(spark)` makes ``commitlog`` (batch and streaming, one row a record) known to a session;
+`facts_of(spark, root)` are the rows of `analytics.log.facts`, folded in the workers.
 """
 
+from analytics.datasource.facts import facts_of
 from analytics.datasource.sources import register
 
-__all__ = ["register"]
+__all__ = ["facts_of", "register"]

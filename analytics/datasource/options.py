@@ -1,4 +1,4 @@
-"""The options of the data sources, read and checked.
+"""The options of ``commitlog`` and of `facts_of`, read and checked.
 
 =============  ==================================================================================
 option         meaning
@@ -12,7 +12,7 @@ verify         ``crc`` (default): every record's CRC is computed; ``structure``:
 damaged        ``rows`` (default): a stretch that cannot be read is a row of event ``damaged``;
                ``skip``: it is left out
 partitions     how many there shall be; by default twice the processors
-facts          of commitlog_facts: ``all`` (default), or ``delivered``: only these are counted, and
+facts          of `facts_of`: ``all`` (default), or ``delivered``: only these are counted, and
                records that they do not need are checked by their structure alone
 precision_ms   width of a broker's timer slots (1000)
 max_bytes      of a stream: the log's bytes in a batch, at most

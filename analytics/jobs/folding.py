@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (as everyone writes it)
 
+from analytics.datasource import facts_of
 from analytics.datasource.arrow import FACT_COLUMNS, ddl
 from analytics.log.extent import SegmentRemoved, find_extent
 from analytics.transforms import FACTS, summed
@@ -62,19 +63,14 @@ class Folder:
 
     spark: SparkSession
     root: Path
-    #: Further options of the data source.
+    #: Further options of `facts_of`.
     options: dict[str, str]
 
     def fold(self, start: int, end: int) -> FoldedFacts:
         """The facts of a range; raises `SegmentRemoved` when retention was faster."""
-        facts = (
-            self.spark.read.format("commitlog_facts")
-            .options(**self.options)
-            .options(start=str(start), end=str(end))
-            .load(str(self.root))
-        )
         try:
-            table = summed(facts).toArrow()
+            told = {**self.options, "start": str(start), "end": str(end)}
+            table = summed(facts_of(self.spark, self.root, **told)).toArrow()
         except Exception as error:
             if _REMOVED in str(error) or find_extent(self.root).start > start:
                 raise SegmentRemoved(start) from error

@@ -126,6 +126,7 @@ def run(request: Request, steps: Steps) -> dict[str, Any]:
             "spark.driver.memory": request.memory,
             JAVA_OPTIONS: f"{LOCAL_SETTINGS[JAVA_OPTIONS]} {shared}",
         },
+        sources=False,
     )
     try:
         return make(spark, request, steps)

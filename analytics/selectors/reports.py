@@ -1,13 +1,17 @@
 """Reports as they are looked at."""
 
+from itertools import islice
 from typing import Any
 
 from django.conf import settings
 from django.db.models import QuerySet
 
 from analytics.models import ReportRow, ReportRun
+from queues.access import Patterns
 from queues.codes import Code
 from queues.problems import Problem
+
+_ROWS_AT_ONCE = 100
 
 
 def get_report(report_id: str) -> ReportRun:
@@ -18,12 +22,19 @@ def get_report(report_id: str) -> ReportRun:
     return found
 
 
-def list_reports(*, before: str | None, limit: int) -> list[ReportRun]:
-    """Finished runs newest first, from behind the one named `before`."""
+def list_reports(*, before: str | None, limit: int, topics: Patterns) -> list[ReportRun]:
+    """Finished runs over these topics newest first, from behind the one named `before`.
+
+    A run over all topics is for those who may look at all.
+    """
     rows = ReportRun.objects.filter(state=ReportRun.State.SUCCEEDED).order_by("-id").defer("result")
     if before is not None:
         rows = rows.filter(id__lt=before)
-    return list(rows[:limit])
+    if topics.takes_all:
+        return list(rows[:limit])
+    # Read until the page is full: cut off before, it would lack what the patterns leave out.
+    found = rows.exclude(topic="").iterator(chunk_size=_ROWS_AT_ONCE)
+    return list(islice((run for run in found if topics.allow(run.topic)), limit))
 
 
 def recent_runs(limit: int) -> list[ReportRun]:

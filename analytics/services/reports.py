@@ -22,6 +22,8 @@ LATENESS = "lateness"
 KIND = "report.lateness"
 #: A report covers a year and a month at the most: so many quarter-hours are summed up at once.
 PERIOD_MS_MAX = 400 * DAY_MS
+#: A report ends before the last day of the year 9999, so that every zone can tell its hours.
+END_MS_MAX = (MOMENT_MS_MAX + 1) - DAY_MS
 _ROWS_AT_ONCE = 500
 
 
@@ -70,23 +72,34 @@ def _check(report: str, topic: str | None, zone: str) -> None:
     if report != LATENESS:
         raise Problem(Code.FIELD_INVALID, "The reports are: lateness.", pointer="/report")
     if topic:
-        check_topic_name(topic)
+        check_topic(topic)
     check_zone(zone)
 
 
+def check_topic(topic: str) -> None:
+    """Raise `name_invalid` or `name_reserved` for what no user's topic is called, at its field."""
+    try:
+        check_topic_name(topic)
+    except Problem as problem:
+        raise Problem(problem.code, problem.detail, pointer="/topic") from None
+
+
 def check_zone(zone: str) -> None:
-    """Raise `field_invalid` for a time zone that nobody knows."""
+    """Raise `field_invalid` for a time zone that nobody knows, at its field."""
     try:
         ZoneInfo(zone)
     except (ValueError, OSError, KeyError) as error:  # An unknown zone is a kind of KeyError.
-        raise Problem(Code.FIELD_INVALID, f"{zone!r} is no time zone.") from error
+        detail = f"{zone!r} is no time zone."
+        raise Problem(Code.FIELD_INVALID, detail, pointer="/time_zone") from error
 
 
 def checked_period(from_ms: int | None, to_ms: int | None, now_ms: int) -> tuple[int, int]:
     """The quarter-hours asked for; raises `out_of_bounds`."""
     end_ms = now_ms if to_ms is None else to_ms
     begin_ms = end_ms - DAY_MS if from_ms is None else from_ms
-    if not 0 <= begin_ms < end_ms <= MOMENT_MS_MAX:
+    if end_ms > END_MS_MAX:
+        raise Problem(Code.OUT_OF_BOUNDS, "A report ends before 9999-12-31.", pointer="/to")
+    if not 0 <= begin_ms < end_ms:
         raise Problem(Code.OUT_OF_BOUNDS, "`from` is before `to`.", pointer="/from")
     if end_ms - begin_ms > PERIOD_MS_MAX:
         raise Problem(Code.OUT_OF_BOUNDS, "A report covers 400 days at most.", pointer="/from")

@@ -10,10 +10,9 @@ from django.db import IntegrityError, transaction
 
 from analytics.models import ReportSchedule
 from analytics.selectors.schedules import get_schedule
-from analytics.services.reports import Begun, check_zone, request_report
+from analytics.services.reports import Begun, check_topic, check_zone, request_report
 from analytics.services.scheduling import timing_of
 from queues.codes import Code
-from queues.naming import check_topic_name
 from queues.problems import Problem
 from queues.services.audit import record_change
 
@@ -106,15 +105,9 @@ def _check(plan: SchedulePlan) -> None:
     for name, most in _MOST.items():
         if not 0 <= getattr(plan, name) <= most:
             raise Problem(Code.OUT_OF_BOUNDS, f"It is 0 to {most}.", pointer=f"/{name}")
-    try:
-        check_zone(plan.time_zone)
-    except Problem as problem:
-        raise Problem(problem.code, problem.detail, pointer="/time_zone") from None
+    check_zone(plan.time_zone)
     if plan.topic:
-        try:
-            check_topic_name(plan.topic)
-        except Problem as problem:
-            raise Problem(problem.code, problem.detail, pointer="/topic") from None
+        check_topic(plan.topic)
 
 
 def _taken(name: str) -> Problem:

@@ -13,6 +13,7 @@ from analytics.selectors import reports as selectors
 from analytics.services.here import run_here
 from analytics.services.reports import request_report
 from queues import wires
+from queues.management.database import needs_database
 from queues.moments import parse_moment
 from queues.problems import Problem
 
@@ -47,11 +48,12 @@ class Command(BaseCommand):
         del _args
         wiring = wires.wiring()
         try:
-            begun = request_report(
-                report=options["report"], from_ms=options["from_ms"], to_ms=options["to_ms"],
-                topic=options["topic"], by="command:run_report",
-                now_ms=wiring.get_clock().now_ms(), zone=options["time_zone"],
-            )  # fmt: skip
+            with needs_database():
+                begun = request_report(
+                    report=options["report"], from_ms=options["from_ms"], to_ms=options["to_ms"],
+                    topic=options["topic"], by="command:run_report",
+                    now_ms=wiring.get_clock().now_ms(), zone=options["time_zone"],
+                )  # fmt: skip
         except Problem as problem:
             raise CommandError(problem.detail) from None
         leases = settings.POSTDATE.store_dir / "postdate" / "leases"
