@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from queues.selectors.control import is_ordered
+from queues.selectors.control import is_changed, is_ordered
 from queues.selectors.rules import find_rule
 from queues.services.keys import issue_key
 from queues.store import Store
@@ -46,6 +46,7 @@ class OwnWiring:
         self.consuming.rule_of = find_rule
         self.consuming.ordered_of = is_ordered
         self.watch = ReadyWatch(store, store.bell, self.consuming, clock)
+        self.watch.is_changed = is_changed
         self.schedule = StandingSchedule()
         self.allowances = Allowances(Disk(), store.root / "postdate")
         self._slots: SlotCounts | None = None

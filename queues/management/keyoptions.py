@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 
 from queues import wires
 from queues.durations import parse_duration
-from queues.moments import parse_moment
+from queues.moments import MOMENT_MS_MAX, parse_moment
 from queues.quotas import UNLIMITED, Quotas
 
 SCOPES = ("send", "consume", "inspect", "manage")
@@ -54,17 +54,19 @@ def expiry_of(options: Mapping[str, Any]) -> datetime | None:
         return None
     length_ms = parse_duration(written)
     moment_ms = parse_moment(written) if length_ms is None else _now_ms() + length_ms
-    if moment_ms is None or moment_ms <= _now_ms():
-        raise CommandError("--expires takes a moment to come: 2027-01-31T00:00:00Z, or 90d.")
+    if moment_ms is None or not _now_ms() < moment_ms <= MOMENT_MS_MAX:
+        raise CommandError(
+            "--expires takes a moment to come, before the year 10000: 2027-01-31T00:00:00Z, or 90d."
+        )
     return datetime.fromtimestamp(moment_ms / 1000, UTC)
 
 
 def overlap_of(written: str) -> timedelta:
-    """How long two secrets overlap."""
+    """How long two secrets overlap; what is far beyond any bound is cut to a date's length."""
     length_ms = parse_duration(written)
     if length_ms is None:
         raise CommandError("--overlap takes a duration: 24h, 7d, 0s.")
-    return timedelta(milliseconds=length_ms)
+    return timedelta(milliseconds=max(-1, min(length_ms, MOMENT_MS_MAX)))
 
 
 def _now_ms() -> int:

@@ -17,7 +17,7 @@ A waiting retry is cancelled and moved as every message is, by its own unit's se
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
 from queues.store.batch import CRC_BYTES, ID_AT, ID_BYTES, LEADING_BYTES, Batch
@@ -98,8 +98,16 @@ class Chains:
         The caller holds the ledgers of the marks, and notes each hold's results before it asks for
         the next. Raises `StoreFull` or `StoreFailed` with nothing of that hold written.
         """
-        for run in _runs(goings):
-            yield [self._die_again(run[0])] if _was_redriven(run[0]) else self._write(run)
+        again = {id(going) for going in goings if self._died_before(going)}
+        for run in _runs(goings, again):
+            yield [self._die_again(run[0])] if id(run[0]) in again else self._write(run)
+
+    def _died_before(self, going: Going) -> bool:
+        """Whether it dies and has a dead letter already: it was redriven, or its group reset."""
+        if not going.wait.dead:
+            return False
+        message_id = _id_of(going.raw)
+        return self.lookup.find_letter(going.mark.group, message_id, kept_only=False) is not None
 
     def _write(self, run: Sequence[Going]) -> list[tuple[Going, Gone]]:
         batch, now_ms, dead = Batch(), self._clock.now_ms(), run[0].wait.dead
@@ -113,7 +121,7 @@ class Chains:
         ]
 
     def _die_again(self, going: Going) -> tuple[Going, Gone]:
-        """Write the dead letter of a message that was redriven; it replaces the former one."""
+        """Write the dead letter of a message that has one; it replaces the former one."""
         message_id = _id_of(going.raw)
         for _ in range(_ROUNDS_MAX):
             former = self.lookup.find_letter(going.mark.group, message_id, kept_only=False)
@@ -329,20 +337,12 @@ def renewal_of(raw: bytes, log_offset: int, topic: str) -> Link:
     )
 
 
-def _was_redriven(going: Going) -> bool:
-    """Whether it dies and may have a dead letter already."""
-    if not going.wait.dead:
-        return False
-    tail = split_own(_take_apart(going.raw).own)[1]
-    return tail is not None and bool(tail.lineage)
-
-
-def _runs(goings: Sequence[Going]) -> Iterator[Sequence[Going]]:
-    """Cut into what one hold takes; dead ones apart, those that were redriven one by one."""
+def _runs(goings: Sequence[Going], again: Container[int]) -> Iterator[Sequence[Going]]:
+    """Cut into what one hold takes; dead ones apart, those that die `again` (ids) one by one."""
     run: list[Going] = []
     total = 0
     for going in sorted(goings, key=lambda one: one.wait.dead):
-        alone = _was_redriven(going)
+        alone = id(going) in again
         full = len(run) == HOLD_RECORDS_MAX or total + len(going.raw) > HOLD_BYTES_MAX
         if run and (alone or full or run[0].wait.dead != going.wait.dead):
             yield run

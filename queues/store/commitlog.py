@@ -107,7 +107,7 @@ class CommitLog:
             try:
                 self._disk.create_whole(path, self.segment_bytes)
             except DiskFull:
-                if not from_spare or not self._disk.exists(self._spare):
+                if not from_spare or not self._has_spare():
                     raise
                 self._disk.rename(self._spare, path)
             self._disk.sync_directory(self._directory)
@@ -118,10 +118,19 @@ class CommitLog:
         at = start % self.segment_bytes
         return start - at in self._files and at + size_bytes + FILLER_BYTES <= self.segment_bytes
 
+    def _has_spare(self) -> bool:
+        """Whether there is one of a segment's length: a loss of power may have cut it off."""
+        try:
+            return self._disk.size(self._spare) == self.segment_bytes
+        except FileNotFoundError:
+            return False
+
     def keep_spare(self) -> bool:
         """Make the spare segment if it is missing; False when there is no room for it."""
-        if self._disk.exists(self._spare):
+        if self._has_spare():
             return True
+        if self._disk.exists(self._spare):
+            self._disk.unlink(self._spare)
         try:
             self._disk.create_whole(self._spare, self.segment_bytes)
         except DiskFull:

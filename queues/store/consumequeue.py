@@ -137,12 +137,11 @@ class ConsumeQueues:
         with self._mutex:
             while rest > 0:
                 base = offset - offset % self._file_bytes
-                try:
-                    file = self._file(topic, queue_id, base)
-                except FileNotFoundError:
-                    break
                 wanted = min(rest, base + self._file_bytes - offset)
-                part = file.pread(wanted, offset - base)
+                try:
+                    part = self._file(topic, queue_id, base).pread(wanted, offset - base)
+                except (FileNotFoundError, IsADirectoryError):
+                    break
                 parts.append(part)
                 offset, rest = offset + len(part), rest - len(part)
                 if len(part) < wanted:

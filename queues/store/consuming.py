@@ -237,19 +237,16 @@ class Consuming:
     ) -> Standing | None:
         """How far the group is with one message; None if it is none of its."""
         place = Place(group, topic, queue_id)
-        header = self._peek(place)
-        if header is None:
+        header = self._header_of(place)
+        if header is None:  # The group never came here: it begins at 0.
             return Standing("ready", 0)
         with self._ledgers.use(place) as ledger:
             return standing_of(header, ledger.word(offset), offset, now_ms)
 
-    def standings(self, group: str | None = None) -> list[tuple[Place, Header]]:
-        """Where the groups (or one) stand, and what was counted on the way: no lock, no scan.
-
-        A ledger that nobody in this process has used yet is left out.
-        """
-        found = [(place, self._peek(place)) for place in self._ledgers.places(group)]
-        return [(place, header) for place, header in found if header is not None]
+    def stands_in(self, group: str, topic: str) -> bool:
+        """Whether the group has begun in any queue of a topic."""
+        places = [place for place in self._ledgers.places(group) if place.topic == topic]
+        return any(self._header_of(place) is not None for place in places)
 
     def outlook(self, group: str, subscriptions: Sequence[Subscription], now_ms: int) -> Outlook:
         """Whether a receive may find something, cheaply: no lock is taken."""
@@ -374,6 +371,14 @@ class Consuming:
             return None
         with self._ledgers.use(place) as ledger:
             return ledger.peek()
+
+    def _header_of(self, place: Place) -> Header | None:
+        """Where a group stands in a queue; None if it never came there."""
+        header = self._peek(place)
+        if header is None:  # Maybe only this process has not asked for it yet.
+            with self._ledgers.hold(place) as ledger:
+                header = None if ledger is None else replace(ledger.live())
+        return header
 
     def _may_have(self, place: Place, header: Header, now_ms: int, expires: bool) -> bool:
         if expires and header.expiry_due(now_ms, LEASE_MS_MAX):

@@ -70,6 +70,15 @@ class NotOurStore(StoreUnsupported):
     hint = "Use store_verify and store_dump on it, or name another directory."
 
 
+class FormatDamaged(StoreUnsupported):
+    """The file that tells the version and the sizes of the store is missing or damaged."""
+
+    hint = (
+        "Put it back from a backup, or from a store that was made with the same sizes and timer "
+        "settings: it tells nothing else. Without it nothing can be read; all else is untouched."
+    )
+
+
 class SettingsDiffer(StoreUnsupported):
     """A size of the store is fixed when it is made and differs from the setting."""
 

@@ -41,6 +41,7 @@ from queues.store.retryrules import DEAD, RetryRule, Wait
 RAN_OUT = "The lease ran out."
 _UNTIL_MASK = (1 << 44) - 1
 _RECONSUME_AT = 72
+_GONE_ON = (State.CHAINED, State.ENDED)
 
 
 class ChainWriter(Protocol):
@@ -163,7 +164,9 @@ class Failing:
             return Failed("expired")
         offset = shown.offsets[number]
         word, chain = ledger.entry(offset)
-        if word != bout_word(State.CHAINED, shown.bouts[number], shown.untils_ms[number]):
+        bout, until_ms = shown.bouts[number], shown.untils_ms[number]
+        # In an ordered ledger a chain that is over has ended its entry.
+        if word not in (bout_word(state, bout, until_ms) for state in _GONE_ON):
             return Failed("expired")
         now = gone.get(offset)
         if now is not None:

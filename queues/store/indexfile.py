@@ -77,7 +77,12 @@ class IndexFile:
     @property
     def count(self) -> int:
         """The number that the next entry gets; one more than the entries there are."""
-        return max(FIRST_COUNT, int(_INT.unpack_from(self._memory, COUNT_AT)[0]))
+        return max(FIRST_COUNT, self.stored_count)
+
+    @property
+    def stored_count(self) -> int:
+        """The count as the header has it: 0 in a fresh file, anything in a damaged one."""
+        return int(_INT.unpack_from(self._memory, COUNT_AT)[0])
 
     @property
     def room(self) -> int:

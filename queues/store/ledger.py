@@ -341,6 +341,10 @@ class Ledger(EntryFile):
             self._punch_below(header.floor - LEDGER_KEPT_ENTRIES)
         return header.floor
 
+    def sync_file(self) -> None:
+        """Put all that was written on the device, whatever the header tells."""
+        self._file.sync()
+
     def _punch_below(self, offset: int) -> None:
         if not self.try_hold():
             return  # It is in use; the next sync comes in a second.

@@ -130,8 +130,12 @@ class Ledgers:
     def cut(self, end_of: Callable[[Place], int], log_end: int) -> None:
         """Forget what lies beyond the ends of queues and log, while nobody has the store open."""
         for place in self.places():
-            with self.use(place) as ledger, held(ledger, place):
-                cut(ledger, end_of(place), log_end)
+            with self.use(place) as ledger:
+                with held(ledger, place):
+                    cut(ledger, end_of(place), log_end)
+                # Before the log grows: a second loss of power must not bring back entries that
+                # tell of what others lie at by then.
+                ledger.sync_file()
 
     def close(self) -> None:
         """Give all descriptors back."""

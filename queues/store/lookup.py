@@ -163,13 +163,20 @@ class Lookup:
         return self._view_of(records)
 
     def find_retry(self, group: str, message_id: str) -> MessageView | None:
-        """What is known of the message's newest retry in a group; None without any."""
+        """What is known of the message's newest retry in a group; None without any.
+
+        One that waits comes before a newer one that no longer does: after a reset there may be two.
+        """
         retry_topic = RETRY_PREFIX + group
         records = [
             (offset, record)
             for offset, record in self.records(message_id, (retry_topic,))
             if retry_topic in (record.topic, record.real_topic)
         ]
+        held = [pair for pair in records if pair[1].topic in _HOLDING]
+        for pair in reversed(held[:-1]):
+            if self._settled(pair[1]) == 0 and self._settled(held[-1][1]):
+                return self._held_view(records, pair)
         return self._view_of(records)
 
     def _view_of(self, records: list[tuple[int, Parsed]]) -> MessageView | None:

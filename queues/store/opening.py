@@ -8,13 +8,13 @@ on opening recovers the store; whoever finds itself alone on leaving flushes and
 import json
 import logging
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from queues.store.control import Control, Word, boot_word
 from queues.store.disk import BrokerLock, Disk, FileLock
 from queues.store.errors import (
-    ConfigCorrupt,
+    FormatDamaged,
     HeldByBroker,
     NetworkFileSystem,
     NotOurStore,
@@ -33,7 +33,7 @@ _DIRECTORIES = ("commitlog", "consumequeue", "index", "config", "postdate/leases
 def load_sizes(disk: Disk, root: Path, wanted: Sizes) -> Sizes:
     """The sizes of the store at `root`; a new store is made with those that are wanted.
 
-    Raises `StoreVersionUnknown` for a newer format and `ConfigCorrupt` for one that is none.
+    Raises `StoreVersionUnknown` for a newer format and `FormatDamaged` for one that is none.
     """
     path = root / FORMAT
     if disk.exists(path):
@@ -49,13 +49,19 @@ def tell_sizes(sizes: Sizes) -> dict[str, int]:
 
 def _read_sizes(path: Path, data: bytes) -> Sizes:
     try:
-        told = dict(json.loads(data))
-        version = told.pop("version", None)
-        if version == FORMAT_VERSION:
-            return Sizes(**told)
-    except (TypeError, ValueError) as error:
-        raise ConfigCorrupt(path=path, reason=str(error)) from error
-    raise StoreVersionUnknown(path=path, found=version, known=FORMAT_VERSION)
+        told = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise FormatDamaged(path=path, reason=str(error)) from error
+    if not isinstance(told, dict) or "version" not in told:
+        raise FormatDamaged(path=path, reason="it names no version")
+    version = told.pop("version")
+    if version != FORMAT_VERSION:
+        raise StoreVersionUnknown(path=path, found=version, known=FORMAT_VERSION)
+    known = {field.name for field in fields(Sizes)}
+    for name, value in told.items():
+        if name not in known or type(value) is not int or value <= 0:
+            raise FormatDamaged(path=path, reason=f"{name} is no size")
+    return Sizes(**told)
 
 
 def refuse_foreign(disk: Disk, root: Path) -> None:
@@ -64,6 +70,9 @@ def refuse_foreign(disk: Disk, root: Path) -> None:
     if kind is not None:
         raise NetworkFileSystem(path=root, file_system=kind)
     if disk.list_names(root / "commitlog") and not disk.exists(root / FORMAT):
+        # The page is made after the format is written, and by Postdate only.
+        if disk.exists(root / "postdate" / "control"):
+            raise FormatDamaged(path=root / FORMAT)
         raise NotOurStore(path=root)
 
 

@@ -16,7 +16,7 @@ subscribe to their topic: 3 of the 5 and 3 of the 9 are woken.
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -48,6 +48,9 @@ class Tips(QueueReader, Protocol):
 
     def queue_place(self, number: int) -> tuple[str, int]:
         """Topic and queue of a queue's number."""
+
+    def generation(self) -> int:
+        """How often the control plane was changed, by any process."""
 
 
 @dataclass(slots=True)
@@ -97,6 +100,8 @@ class ReadyWatch:
         self._stop = threading.Event()
         self._state = _State()
         self._round: list[str] = []
+        #: Whether a group is paused, gone, or has other subscriptions than these by now.
+        self.is_changed: Callable[[str, Sequence[Subscription]], bool] = lambda *_: False
 
     def wait(self, group: str, subscriptions: Sequence[Subscription], timeout_s: float) -> bool:
         """Sleep until a receive may find something (True), or for `timeout_s` seconds (False).
@@ -217,7 +222,7 @@ class ReadyWatch:
     # ---- the watch
 
     def _run(self, seen: int, given: int) -> None:
-        ticked_ms = 0
+        ticked_ms, generation, looks = 0, self._reader.generation(), 1
         while True:
             with self._mutex:
                 while not self._state.waiting and not self._state.closed:
@@ -236,6 +241,11 @@ class ReadyWatch:
                 ticked_ms = self._clock.monotonic_ms()
                 self._look_at_leases()
                 self._look_at_some_groups()
+                if generation != (generation := self._reader.generation()):
+                    looks = 2  # A receive may have read its group before, and come here after it.
+                if looks:
+                    looks -= 1
+                    self._look_for_changes()
 
     def _look_at_queues(self) -> bool:
         """Wake for every message that came; whether there was one for somebody who waits.
@@ -297,6 +307,14 @@ class ReadyWatch:
         for name in list(groups)[:_GROUPS_AT_ONCE]:
             if self._consuming.ready_hint(name, groups[name], self._clock.now_ms()):
                 self.wake(name)
+
+    def _look_for_changes(self) -> None:
+        """Wake all receives of groups that were changed since they asked."""
+        with self._mutex:
+            groups = {name: entry.subscriptions for name, entry in self._state.groups.items()}
+        for name, subscriptions in groups.items():
+            if self.is_changed(name, subscriptions):
+                self.wake(name, WAITERS_MAX)
 
     def _look_at_group(self, name: str, subscriptions: Sequence[Subscription]) -> None:
         outlook = self._consuming.outlook(name, subscriptions, self._clock.now_ms())

@@ -89,7 +89,7 @@ def test_everything_sent_is_where_the_broker_said(broker: Broker) -> None:
 
 def test_every_unit_leads_to_its_record_with_the_tags_code(broker: Broker) -> None:
     records, levels = records_of(broker), LevelTable.parse(DEFAULT_LEVELS)
-    units = [unit for unit in dump_units(layout_of(broker)) if not unit["blank"]]
+    units = [unit for unit in dump_units(layout_of(broker), Report()) if not unit["blank"]]
     for unit in units:
         record = records.pop(unit["commitlog_offset"])
         assert (unit["topic"], unit["queue"]) == (record["topic"], record["queue"])
@@ -109,7 +109,7 @@ def test_every_unit_leads_to_its_record_with_the_tags_code(broker: Broker) -> No
 
 def test_every_index_entry_is_a_key_of_its_record(broker: Broker) -> None:
     records = records_of(broker)
-    entries = list(dump_entries(layout_of(broker)))
+    entries = list(dump_entries(layout_of(broker), Report()))
     assert entries
     for entry in entries:
         record = records[entry["commitlog_offset"]]
@@ -153,7 +153,7 @@ def test_the_broker_was_left_with_the_waiting_timed_messages_in_their_slots(
     check = files.check()
     assert check is not None
     linked = 0
-    for slot in dump_slots(layout):
+    for slot in dump_slots(layout, Report()):
         assert slot["slot"] == wheel_index(slot["time_ms"], 1000, 604_800)
         assert slot["units"][0]["position"] == slot["last"]
         for unit in slot["units"]:
@@ -175,7 +175,9 @@ def test_every_record_of_the_timer_topic_is_in_the_timer_log(broker: Broker) -> 
         if record["topic"] == "rmq_sys_wheel_timer"
     }
     linked = {
-        unit["commitlog_offset"] for slot in dump_slots(layout_of(broker)) for unit in slot["units"]
+        unit["commitlog_offset"]
+        for slot in dump_slots(layout_of(broker), Report())
+        for unit in slot["units"]
     }
     assert linked <= timed
     late = timed - linked
@@ -187,7 +189,7 @@ def test_the_small_files_are_read_in_fastjsons_dialect(broker: Broker) -> None:
     values = read_configs(layout)
     assert {"topics.json", "delayOffset.json", "consumerOffset.json"} <= values.keys()
     ends: dict[int, int] = defaultdict(int)
-    for unit in dump_units(layout):
+    for unit in dump_units(layout, Report()):
         if unit["topic"] == "SCHEDULE_TOPIC_XXXX":
             ends[unit["queue"] + 1] = unit["queue_offset"] + 1
     for level, offset in delay_offsets(values["delayOffset.json"]).items():
@@ -222,7 +224,7 @@ def test_reading_changes_not_a_byte_and_makes_no_file(unpack_fresh: Any) -> None
     verify_store(root)
     layout = find_layout(Disk(), root)
     for dump in (dump_units, dump_slots, dump_entries):
-        assert list(dump(layout))
+        assert list(dump(layout, Report()))
     assert list(dump_records(layout, Report()))
     assert digest_of(root) == before
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
@@ -112,3 +112,41 @@ def test_a_dump_for_the_eye_has_one_line_a_record(unpack: Any) -> None:
     code, out, _ = run("store_dump", str(unpack("rolled").root), "--limit", "3")
     assert (code, len(out.splitlines())) == (0, 3)
     assert "topic=rmq_sys_wheel_timer" in out
+
+
+@pytest.mark.parametrize("command", ["store_verify", "store_dump"])
+def test_a_path_longer_than_any_is_no_store(command: str) -> None:
+    code, out, error = run(command, "/" + "x" * 5000)
+    assert (code, out) == (2, "")
+    assert "too long" in error
+
+
+@pytest.mark.parametrize("limit", ["-1", "x", "1.5"])
+def test_a_limit_that_is_no_number_of_lines_is_refused(limit: str, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="a number from 0 up"):
+        call_command("store_dump", str(tmp_path), f"--limit={limit}")
+
+
+@pytest.mark.parametrize(
+    ("option", "place"),
+    [
+        (None, "commitlog/*"),
+        ("--queues", "consumequeue/*/*/*"),
+        ("--index", "index/*"),
+        ("--slots", "timerlog/*"),
+        ("--slots", "timerwheel"),
+    ],
+)
+def test_a_directory_in_the_place_of_a_file_is_damage(
+    unpack_fresh: Any, option: str | None, place: str
+) -> None:
+    root = unpack_fresh("rolled")
+    path = min(root.glob(place))
+    path.unlink()
+    path.mkdir()
+    code, out, _ = run("store_verify", str(root))
+    assert code == 1
+    assert f"DAMAGED {path}: " in out
+    code, _, error = run("store_dump", str(root), *([option] if option else []))
+    assert code == 1
+    assert f"DAMAGED {path}: " in error

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
+from django.db import OperationalError, connection
 
+from queues.selectors import control
 from queues.store.disk import Disk
 from queues.store.export import freshlog
 from queues.store.inspection.dump import dump_records
@@ -28,6 +30,8 @@ def export(target: Path, *more: str) -> tuple[int, str, str]:
         call_command("rocketmq_export", str(target), *more, stdout=out, stderr=error)
     except SystemExit as stop:
         return int(stop.code or 0), out.getvalue(), error.getvalue()
+    except CommandError as refused:  # The command line prints it and ends with its code.
+        return refused.returncode, out.getvalue(), str(refused)
     return 0, out.getvalue(), error.getvalue()
 
 
@@ -72,4 +76,51 @@ def test_without_a_store_nothing_is_made(tmp_path: Path, settings: Any) -> None:
     assert code == 2
     assert "commitlog" in error
     assert not (tmp_path / "nowhere").exists()
+    assert not (tmp_path / "out").exists()
+
+
+def no_such_table(*_: Any) -> Any:
+    raise OperationalError("no such table: queues_topic")
+
+
+def test_a_directory_inside_the_store_is_refused(api: Any, tmp_path: Path) -> None:
+    api.send()
+    (tmp_path / "link").symlink_to(tmp_path / "store")
+    for inside in ("store", "store/out", "link/commitlog/out", "store/../store/out"):
+        code, out, error = export(tmp_path / inside)
+        assert (code, out) == (2, "")
+        assert "inside the store" in error
+    assert not (tmp_path / "store" / "out").exists()
+
+
+@pytest.mark.parametrize("target", ["file", "file/out", "/proc/out", "x" * 5000])
+def test_a_directory_that_cannot_be_made_is_refused_in_one_line(
+    api: Any, tmp_path: Path, target: str
+) -> None:
+    api.send()
+    (tmp_path / "file").touch()
+    code, out, error = export(tmp_path / target)
+    assert (code, out) == (2, "")
+    assert "cannot be made or written" in error
+    assert len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize("option", ["--broker-name", "--cluster"])
+@pytest.mark.parametrize("name", ["", "a\nb=c", "a b", "a=b", "a\\", "ä", "x" * 128])
+def test_a_name_that_rocketmq_would_not_take_is_refused(
+    tmp_path: Path, option: str, name: str
+) -> None:
+    with pytest.raises(CommandError, match="letters, digits"):
+        call_command("rocketmq_export", str(tmp_path / "out"), f"{option}={name}")
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_a_database_one_sentence_says_what_to_run(api: Any, tmp_path: Path) -> None:
+    api.send()
+    control.cache.forget()
+    with connection.execute_wrapper(no_such_table):
+        code, out, error = export(tmp_path / "out")
+    assert (code, out) == (2, "")
+    assert "no such table" in error
+    assert "manage.py bootstrap" in error
     assert not (tmp_path / "out").exists()

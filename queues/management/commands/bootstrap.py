@@ -14,6 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 from queues.services.bootstrap import Bootstrapped, bootstrap
 from queues.store.disk import Disk
 from queues.store.errors import StoreUnsupported
+from queues.store.opening import refuse_foreign
 from queues.store.resizing import check_timer_sizes
 
 TRY_IT = """
@@ -34,8 +35,11 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **_options: Any) -> None:
         """Do it, and print what is to be known once."""
         config = settings.POSTDATE
-        config.data_dir.mkdir(parents=True, exist_ok=True)
-        self._check_timer(config)
+        try:
+            config.data_dir.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CommandError(f"POSTDATE_DATA_DIR cannot be made: {error}") from error
+        self._check_store(config)
         call_command("migrate", interactive=False, verbosity=0)
         made = bootstrap(
             username=config.admin_username,
@@ -44,10 +48,11 @@ class Command(BaseCommand):
         )
         self.stdout.write(self._account(made))
 
-    def _check_timer(self, config: Any) -> None:
+    def _check_store(self, config: Any) -> None:
         """Refuse here, in words, what every process would refuse."""
         wanted = import_module(settings.POSTDATE_WIRING).store_settings(config).sizes
         try:
+            refuse_foreign(Disk(), config.store_dir)
             check_timer_sizes(Disk(), config.store_dir, wanted)
         except StoreUnsupported as error:
             raise CommandError(error.message) from error

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from queues.management.database import needs_database
 from queues.management.keyoptions import add_limits, add_rights, expiry_of, quotas_of
 from queues.problems import Problem
 from queues.selectors.keys import quotas_of_key
@@ -22,6 +23,7 @@ class Command(BaseCommand):
         add_limits(parser)
         parser.add_argument("--never-expires", action="store_true")
 
+    @needs_database()
     def handle(self, *args: Any, **options: Any) -> None:
         del args
         try:

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from queues.management.database import needs_database
 from queues.management.keyoptions import (
     SCOPES,
     add_limits,
@@ -26,6 +27,7 @@ class Command(BaseCommand):
         add_rights(parser, default="all")
         add_limits(parser)
 
+    @needs_database()
     def handle(self, *args: Any, **options: Any) -> None:
         del args
         try:

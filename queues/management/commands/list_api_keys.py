@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand
 
+from queues.management.database import needs_database
 from queues.selectors.keys import list_keys, quotas_of
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ class Command(BaseCommand):
 
     help = "List API keys: id, first characters, name, scopes, patterns, last use, revocation."
 
+    @needs_database()
     def handle(self, *args: Any, **options: Any) -> None:
         del args, options
         for key in list_keys():

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from queues.management.database import needs_database
 from queues.services.keys import revoke_key
 
 
@@ -16,6 +17,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("id", type=int)
 
+    @needs_database()
     def handle(self, *args: Any, **options: Any) -> None:
         del args
         if not revoke_key(key_id=options["id"], by="command:revoke_api_key"):

@@ -2,17 +2,19 @@
 
 import json
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from queues.management.database import needs_database
 from queues.selectors.exporting import find_destination
 from queues.store.errors import NotAStore, StoreError
+from queues.store.export.brokerfiles import is_broker_name
 from queues.store.export.destination import Exported
-from queues.store.export.run import export_store
+from queues.store.export.run import check_target, export_store
 
 EXIT_DAMAGED = 1
 EXIT_REFUSED = 2
@@ -21,6 +23,13 @@ _NOTICED = {
     "parked": "parked messages stay behind: release or cancel them first",
     "orphaned": "messages stay behind whose topic or group was deleted",
 }
+
+
+def broker_name(text: str) -> str:
+    """A name on the command line."""
+    if not is_broker_name(text):
+        raise ArgumentTypeError("write 1 to 127 of letters, digits and _ - . % |")
+    return text
 
 
 class Command(BaseCommand):
@@ -34,8 +43,12 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("dir", type=Path, metavar="DIR")
-        parser.add_argument("--broker-name", default="broker-a", help="brokerName in broker.conf")
-        parser.add_argument("--cluster", default="DefaultCluster", help="brokerClusterName")
+        parser.add_argument(
+            "--broker-name", type=broker_name, default="broker-a", help="brokerName in broker.conf"
+        )
+        parser.add_argument(
+            "--cluster", type=broker_name, default="DefaultCluster", help="brokerClusterName"
+        )
         parser.add_argument("--json", action="store_true", help="the result as one JSON object")
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -43,9 +56,11 @@ class Command(BaseCommand):
         try:
             if not (root / "commitlog").is_dir():
                 raise NotAStore(path=root)
-            destination = find_destination(
-                settings.POSTDATE, broker=options["broker_name"], cluster=options["cluster"]
-            )
+            check_target(root, target)
+            with needs_database(EXIT_REFUSED):
+                destination = find_destination(
+                    settings.POSTDATE, broker=options["broker_name"], cluster=options["cluster"]
+                )
             told = export_store(root, target, destination, self._progress())
         except StoreError as error:
             self.stderr.write(f"{target}: {error.message}")

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from queues.management.database import needs_database
 from queues.management.keyoptions import overlap_of
 from queues.problems import Problem
 from queues.services.keys import rotate_key
@@ -21,6 +22,7 @@ class Command(BaseCommand):
             "--overlap", default="24h", help="how long the old secret is still taken; default: 24h"
         )
 
+    @needs_database()
     def handle(self, *args: Any, **options: Any) -> None:
         del args
         overlap = overlap_of(options["overlap"])

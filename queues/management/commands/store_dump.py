@@ -3,7 +3,7 @@
 import itertools
 import json
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,13 @@ EXIT_DAMAGED = 1
 EXIT_NOT_A_STORE = 2
 
 
+def natural(text: str) -> int:
+    """A number of lines on the command line."""
+    if not (text.isascii() and text.isdigit()):
+        raise ArgumentTypeError("write a number from 0 up")
+    return int(text)
+
+
 class Command(BaseCommand):
     """Reads a store, ours or a broker's; changes nothing."""
 
@@ -34,7 +41,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("dir", nargs="?", type=Path, metavar="DIR")
         parser.add_argument("--json", action="store_true", help="one JSON object a line")
-        parser.add_argument("--limit", type=int, default=None, help="end after so many lines")
+        parser.add_argument("--limit", type=natural, default=None, help="end after so many lines")
         what = parser.add_mutually_exclusive_group()
         what.add_argument("--queues", action="store_true", help="ConsumeQueue units instead")
         what.add_argument("--slots", action="store_true", help="timer wheel slots instead")
@@ -60,11 +67,11 @@ class Command(BaseCommand):
 
 def _lines(layout: Layout, report: Report, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if options["queues"]:
-        return dump.dump_units(layout)
+        return dump.dump_units(layout, report)
     if options["slots"]:
-        return dump.dump_slots(layout)
+        return dump.dump_slots(layout, report)
     if options["index"]:
-        return dump.dump_entries(layout)
+        return dump.dump_entries(layout, report)
     return dump.dump_records(layout, report)
 
 

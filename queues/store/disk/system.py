@@ -79,6 +79,10 @@ class Disk:
         """Whether the path names anything."""
         return path.exists()
 
+    def is_directory(self, path: Path) -> bool:
+        """Whether the path names a directory."""
+        return path.is_dir()
+
     def size(self, path: Path) -> int:
         """The length of a file in bytes."""
         return path.stat().st_size

@@ -4,6 +4,7 @@ All are strict JSON, which RocketMQ reads. ConsumeQueues, index and wheel are no
 ``abort`` file makes the broker build them from the log.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +17,8 @@ from queues.store.names import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
 #: The slot widths that RocketMQ knows, ms.
 PRECISIONS_MS: Final = (100, 200, 500, 1000)
+#: What RocketMQ takes for names, and the dot, because a broker's name is its host's by default.
+_NAME: Final = re.compile(r"[%|A-Za-z0-9_.-]{1,127}", re.ASCII)
 _READ_AND_WRITE: Final = 6
 _HOUR_MS: Final = 3_600_000
 _VERSION: Final = {"counter": 1, "stateVersion": 0, "timestamp": 0}
@@ -26,6 +29,11 @@ Lines = Mapping[tuple[str, int], Line]
 def broker_precision_ms(precision_ms: int) -> int:
     """The width of a slot at the broker: ours, if RocketMQ knows it."""
     return precision_ms if precision_ms in PRECISIONS_MS else 1000
+
+
+def is_broker_name(name: str) -> bool:
+    """Whether a broker or a cluster can be called so."""
+    return _NAME.fullmatch(name) is not None
 
 
 def write_broker_files(disk: Disk, target: Path, destination: Destination, lines: Lines) -> None:
@@ -75,12 +83,26 @@ def broker_conf(target: Path, destination: Destination) -> str:
         "timerMaxDelaySec": longest_s,
         "timerEnableRetryUntilSuccess": "true",
     }
-    told = "".join(f"{name}={value}\n" for name, value in pairs.items())
+    told = "".join(f"{name}={_escaped(str(value))}\n" for name, value in pairs.items())
     return (
         "# Written by `manage.py rocketmq_export`; start a broker with it:\n"
         "#   mqbroker -c broker.conf -n <name server>\n"
         "# If this directory moves, change both storePath lines.\n" + told
     )
+
+
+def _escaped(value: str) -> str:
+    """A value as Java's `Properties` reads it: what is not printable ASCII by UTF-16 number."""
+    return "".join(_escaped_one(character) for character in value)
+
+
+def _escaped_one(character: str) -> str:
+    if character == "\\":
+        return "\\\\"
+    if character.isascii() and character.isprintable():
+        return character
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
 def _topics(destination: Destination, lines: Lines) -> dict[str, Any]:

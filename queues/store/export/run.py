@@ -28,17 +28,44 @@ class DirectoryNotEmpty(StoreError):
     hint = "Name an empty directory, or one that does not exist yet."
 
 
+class DirectoryInsideStore(StoreError):
+    """An export may not lie inside the store that it is made of."""
+
+    hint = "Name a directory elsewhere."
+
+
+class DirectoryUnusable(StoreError):
+    """The directory of an export cannot be made or written."""
+
+    hint = "Name a directory that may be made, with a parent that may be written."
+
+
+def check_target(root: Path, target: Path) -> None:
+    """Raise what `export_store` would of a directory, before anything is made."""
+    if target.resolve().is_relative_to(root.resolve()):
+        raise DirectoryInsideStore(path=target)
+    try:
+        names = Disk().list_names(target)
+    except OSError as error:
+        raise DirectoryUnusable(path=target, reason=error.strerror) from error
+    if names:
+        raise DirectoryNotEmpty(path=target)
+
+
 def export_store(
     root: Path, target: Path, destination: Destination, progress: Progress = lambda *_: None
 ) -> Exported:
     """Make of the store at `root` a directory that a RocketMQ broker opens.
 
     The platform may go on meanwhile: what goes along is the store as it is when this begins.
-    Memory is bounded. Raises ``NotAStore``, ``DirectoryNotEmpty``, ``DiskFull``; what was written
-    until then lacks its ``broker.conf``.
+    Memory is bounded. Raises ``NotAStore``, ``DirectoryNotEmpty``, ``DirectoryInsideStore``,
+    ``DirectoryUnusable``, ``DiskFull``; what was written until then lacks its ``broker.conf``.
     """
-    if Disk().list_names(target):
-        raise DirectoryNotEmpty(path=target)
+    check_target(root, target)
+    try:
+        Disk().make_dirs(target / "commitlog")
+    except OSError as error:
+        raise DirectoryUnusable(path=target, reason=error.strerror) from error
     return export_source(Source(root), target, destination, progress)
 
 

@@ -6,5 +6,5 @@ bounded chunk of records and, for one index file at a time, its entries.
 
 ``layout`` finds out what lies where, ``log`` walks the CommitLog and steps over damage, ``units``,
 ``entries``, ``timer``, ``schedules`` and ``configs`` hold what is derived against the records,
-``verify`` joins them, ``dump`` prints.
+``ownfiles`` looks at what only our stores have, ``verify`` joins them, ``dump`` prints.
 """

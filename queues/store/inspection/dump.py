@@ -12,15 +12,16 @@ from queues.store.hosts import encode_host
 from queues.store.indexfile import FIRST_COUNT
 from queues.store.inspection.entries import open_indexes
 from queues.store.inspection.findings import Report
-from queues.store.inspection.layout import Layout
+from queues.store.inspection.layout import Layout, check_segments
 from queues.store.inspection.log import LogWalk
-from queues.store.inspection.timer import TimerFiles
+from queues.store.inspection.timer import TimerFiles, check_timer_files
 from queues.store.inspection.units import BLANK_SIZE, BLOCK_UNITS, EXTENDED_MAX, QueueFiles
 from queues.store.record import Record, decode_record
 
 
 def dump_records(layout: Layout, report: Report) -> Iterator[dict[str, Any]]:
     """Give every readable record in log order; damage is taken down in the report."""
+    check_segments(layout, report)
     walk = LogWalk(layout, report)
     for view, at, size, _ in walk.records():
         yield record_values(decode_record(view[at : at + size], verify=False))
@@ -66,9 +67,10 @@ def offset_message_id(store_host: str, log_offset: int) -> str:
     return (encode_host(store_host) + log_offset.to_bytes(8, "big")).hex().upper()
 
 
-def dump_units(layout: Layout) -> Iterator[dict[str, Any]]:
+def dump_units(layout: Layout, report: Report) -> Iterator[dict[str, Any]]:
     """Give every unit of every ConsumeQueue, blanks included."""
     files = QueueFiles(layout)
+    files.check(report)
     try:
         for topic, queue in files.queues():
             first, end = files.bounds(topic, queue)
@@ -89,9 +91,10 @@ def dump_units(layout: Layout) -> Iterator[dict[str, Any]]:
         files.close()
 
 
-def dump_slots(layout: Layout) -> Iterator[dict[str, Any]]:
+def dump_slots(layout: Layout, report: Report) -> Iterator[dict[str, Any]]:
     """Give every used slot of the timer wheel with its units, newest first."""
     files = TimerFiles(layout)
+    check_timer_files(files, layout, report)
     for number in files.used_slots().tolist():
         assert files.slots is not None
         slot = files.slots[number]
@@ -105,9 +108,9 @@ def dump_slots(layout: Layout) -> Iterator[dict[str, Any]]:
         }
 
 
-def dump_entries(layout: Layout) -> Iterator[dict[str, Any]]:
-    """Give every entry of every index file."""
-    for note in open_indexes(layout, Report()):
+def dump_entries(layout: Layout, report: Report) -> Iterator[dict[str, Any]]:
+    """Give every entry of every index file that can be looked at; take down the others."""
+    for note in open_indexes(layout, report):
         file = note.file
         for number in range(FIRST_COUNT, file.count):
             entry = file.entries[number]

@@ -3,6 +3,10 @@
 Slots and predecessors follow from the entries' hashes in their order, so the whole of a file is
 computed again and compared. The count of slots is learned: RocketMQ has a slot for four entries,
 and where a file was made otherwise, the last entry must be the head of its slot.
+
+Entries are written first, then slots, then the header's count. So while a store is written, and
+after a kill, slots may lead beyond the count; but never, in a store of ours, to an entry of a
+record that is committed.
 """
 
 from dataclasses import dataclass
@@ -14,6 +18,7 @@ import numpy.typing as npt
 
 from queues.store.disk import Mapped
 from queues.store.indexfile import (
+    COUNT_AT,
     ENTRY,
     ENTRY_BYTES,
     FIRST_COUNT,
@@ -55,16 +60,50 @@ def open_indexes(layout: Layout, report: Report) -> list[IndexNote]:
         path = layout.root / "index" / name
         mapped = layout.map(path)
         slots = learn_slots(mapped) if mapped else None
+        if mapped is None and not layout.disk.exists(path):
+            continue  # Retention of a running platform was faster.
         if mapped is None or slots is None:
             report.add(path, None, "the file is no index file of any size")
             continue
         entries = (mapped.size_bytes - HEADER_BYTES - slots * SLOT_BYTES) // ENTRY_BYTES
-        notes.append(IndexNote(path, IndexFile(mapped, slots, entries), slots))
+        note = IndexNote(path, IndexFile(mapped, slots, entries), slots)
+        if _check_count(note, layout, report):
+            notes.append(note)
     return notes
 
 
+def _check_count(note: IndexNote, layout: Layout, report: Report) -> bool:
+    """Take down a count that cannot be right; tell whether the file may be looked at by it."""
+    file = note.file
+    end_ms = file.end_ms  # Before the count: a broker sets it after.
+    count, most = file.stored_count, len(file.entries)
+    if not 0 <= count <= most:
+        report.add(note.path, COUNT_AT, f"its count is {count}, in a file of {most} entries")
+        return False
+    told = f"its count is {count}"
+    beyond = np.flatnonzero(file.slots >= max(FIRST_COUNT, count))
+    if layout.committed is not None:
+        heads = file.slots[beyond].astype(np.int64)
+        late = heads < most
+        late[late] = file.entries["log_offset"][heads[late]] >= layout.committed
+        beyond = beyond[~late]
+    elif not layout.closed:
+        beyond = beyond[:0]
+    if beyond.size:
+        slot = int(beyond[0])
+        report.add(
+            note.path, COUNT_AT, f"{told}, but slot {slot} leads to entry {file.slots[slot]}"
+        )
+    elif not layout.ours and count <= FIRST_COUNT and end_ms:
+        report.add(note.path, COUNT_AT, f"{told}, but the header tells of a last entry")
+    return True
+
+
 def learn_slots(mapped: Mapped) -> int | None:
-    """Return how many slots the file has; None if no count of slots can be right."""
+    """Return how many slots the file has; None if no count of slots can be right.
+
+    Of a file without entries, and one whose count is damaged, it is RocketMQ's own ratio.
+    """
     words = (mapped.size_bytes - HEADER_BYTES) // SLOT_BYTES
     a_slot = 1 + _ENTRIES_A_SLOT * ENTRY_BYTES // SLOT_BYTES
     if words <= 0 or (mapped.size_bytes - HEADER_BYTES) % SLOT_BYTES:
@@ -72,7 +111,8 @@ def learn_slots(mapped: Mapped) -> int | None:
     usual = words // a_slot if words % a_slot == 0 else None
     last = int.from_bytes(mapped.memory[HEADER_BYTES - 4 : HEADER_BYTES], "big") - 1
     if last < FIRST_COUNT or (usual and _is_head(mapped, np.array([usual]), last)[0]):
-        return usual or words // a_slot or None
+        rough = words // a_slot
+        return usual or rough + (words - rough) % (ENTRY_BYTES // SLOT_BYTES) or None
     # The slots are what the entries, of five words each, leave over.
     rest = words % (ENTRY_BYTES // SLOT_BYTES)
     candidates = np.arange(rest or 5, words - last * 5, 5, dtype=np.int64)
@@ -145,7 +185,9 @@ class EntryCheck:
     def __init__(self, layout: Layout, notes: list[IndexNote], report: Report) -> None:
         self._layout, self._report = layout, report
         self._notes = [note for note in notes if note.file.count > FIRST_COUNT]
-        self._begin = min((note.file.begin_log_offset for note in self._notes), default=0)
+        # Of ours every key is in the index; a broker's may be switched off.
+        first = layout.log_min if layout.ours else _OFFSET_MAX
+        self._begin = min((note.file.begin_log_offset for note in self._notes), default=first)
         self._end = max((note.file.end_log_offset for note in self._notes), default=-1)
         self._ranges = [_range(note) for note in self._notes]
         self._columns: dict[int, _Columns] = {}
@@ -154,8 +196,6 @@ class EntryCheck:
 
     def take(self, chunk: Chunk) -> None:
         """Look at the entries that lead to a chunk's records, or between them."""
-        if not self._notes:
-            return
         wanted = _pairs(chunk.key_owners, chunk.key_hashes)
         seen = np.zeros(len(wanted), dtype=np.bool_)
         last = int(chunk.offsets[-1])

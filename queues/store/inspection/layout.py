@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from queues.store.control import Control, Word
+from queues.store.control import CONTROL_BYTES, Control, Word
 from queues.store.disk import UNFINISHED, Disk, Mapped
-from queues.store.errors import NotAStore
+from queues.store.errors import NotAStore, WrongFileSize
 from queues.store.inspection.findings import Report
 
 #: How files end that are being written and will take another's place: ours, and a broker's.
@@ -45,6 +45,8 @@ class Layout:
     closed: bool
     #: Log offset from which on nothing may be read; None to read all.
     committed: int | None
+    #: Log offset at which our log must begin; None where nothing says so.
+    first: int | None = None
 
     @property
     def log_min(self) -> int:
@@ -64,7 +66,9 @@ class Layout:
         return self.closed or self.committed is not None
 
     def map(self, path: Path) -> Mapped | None:
-        """Map a file for reading; None if it is missing or empty."""
+        """Map a file for reading; None if it is missing, empty or a directory."""
+        if self.disk.is_directory(path):
+            return None
         try:
             return self.disk.map(path, write=False) if self.disk.size(path) else None
         except FileNotFoundError:
@@ -82,6 +86,11 @@ class Layout:
         """Return the names in a directory that are numbers, in the order of these."""
         return sorted((name for name in self.names(path) if is_number(name)), key=int)
 
+    def check_file(self, path: Path, report: Report) -> None:
+        """Take down a directory that stands where a file should."""
+        if self.disk.is_directory(path):
+            report.add(path, None, "it is a directory, not a file")
+
 
 def is_number(name: str) -> bool:
     """Tell whether a file is named by a number, as RocketMQ names files of data."""
@@ -92,32 +101,61 @@ def find_layout(disk: Disk, root: Path) -> Layout:
     """Return what lies in the directory; raise ``NotAStore`` if it is none."""
     log = root / "commitlog"
     try:
-        names = [name for name in disk.list_names(log) if is_number(name)]
-    except NotADirectoryError as error:
-        raise NotAStore(path=root) from error
+        names = disk.list_names(log)
+    except OSError as error:
+        raise NotAStore(path=root, reason=error.strerror) from error
     if not names and not disk.exists(log):
         raise NotAStore(path=root)
-    segments = tuple(
-        Segment(int(name), log / name, disk.size(log / name)) for name in sorted(names, key=int)
-    )
     control = root / "postdate" / "control"
     ours = disk.exists(control)
+    if ours and disk.is_directory(control):
+        raise WrongFileSize(path=control, size_bytes=0, expected_bytes=CONTROL_BYTES)
     words = Control.read(disk, control).words if ours else None
+    # Segments are made before this end of the log moves, and removed after its begin did.
     committed = None if words is None else words[Word.COMMITTED]
-    if words is not None:  # A removal that was stopped leaves what is no part of the log any more.
-        first = words[Word.LOG_MIN]
+    names = [name for name in disk.list_names(log) if is_number(name)]
+    segments = tuple(
+        Segment(int(name), log / name, _size(disk, log / name)) for name in sorted(names, key=int)
+    )
+    first = None if words is None else words[Word.LOG_MIN]
+    if first is not None:  # A removal that was stopped leaves what is no part of the log any more.
         segments = tuple(one for one in segments if one.base >= first) or segments
     closed = not disk.exists(root / "abort")
-    return Layout(disk, root, segments, ours, closed, committed)
+    return Layout(disk, root, segments, ours, closed, committed, first)
+
+
+def _size(disk: Disk, path: Path) -> int:
+    """The length of a segment; 0 of a directory in its place."""
+    return 0 if disk.is_directory(path) else disk.size(path)
 
 
 def check_segments(layout: Layout, report: Report) -> None:
-    """Take down segments of a wrong length and gaps between segments."""
+    """Take down segments of a wrong length, and those missing: between others, first or last."""
     wanted = layout.segment_bytes
     for number, segment in enumerate(layout.segments):
         last = number == len(layout.segments) - 1
+        layout.check_file(segment.path, report)
         if segment.size != wanted and not (last and segment.size == 0):
             reason = f"the segment has {segment.size} bytes, others have {wanted}"
             report.add(segment.path, None, reason)
         if not last and layout.segments[number + 1].base != segment.base + wanted:
             report.add(segment.path, None, "the segment that should follow it is missing")
+    if layout.first is not None and layout.committed is not None:
+        _check_ends(layout, layout.first, layout.committed, report)
+
+
+def _check_ends(layout: Layout, first: int, committed: int, report: Report) -> None:
+    """Take down what is missing at the ends of the log of which our control page tells."""
+    if first == committed:  # An empty log need not have a segment.
+        return
+    log = layout.root / "commitlog"
+    if not layout.segments or layout.log_min != first:
+        report.add(log / f"{first:020d}", None, "the segment with which the log begins is missing")
+        return
+    last = layout.segments[-1]
+    end = last.base + last.size
+    if end < committed:
+        whole = last.size == layout.segment_bytes
+        path = log / f"{end:020d}" if last.size and whole else last.path
+        told = "the segment is missing" if path != last.path else f"the segment ends at {end}"
+        report.add(path, None, f"{told}, but the log is committed up to {committed}")

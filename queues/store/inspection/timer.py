@@ -73,9 +73,10 @@ class TimerFiles:
         self.log = [self._read_log(name) for name in layout.number_names(layout.root / "timerlog")]
         mapped = layout.map(self.wheel_path)
         whole = mapped is not None and mapped.size_bytes % SLOT_BYTES == 0
+        self.wheel_bytes = mapped.size_bytes if mapped else 0
         #: The wheel; None when it is missing or of a length that no wheel has.
         self.slots: npt.NDArray[Any] | None = mapped.array(SLOT) if mapped and whole else None
-        self.wheel_missing = mapped is None
+        self.wheel_missing = mapped is None and not layout.disk.exists(self.wheel_path)
         self.precision_ms = self._learn_precision_ms()
 
     def check(self) -> TimerCheck | None:
@@ -134,14 +135,29 @@ def slot_ms(unit: np.void) -> int:
     return int(unit["written_ms"]) + int(unit["delay_ms"])
 
 
+def check_timer_files(files: TimerFiles, layout: Layout, report: Report) -> None:
+    """Take down directories in the place of files, and a wheel of a wrong length.
+
+    An empty wheel is only wrong where there are units.
+    """
+    for path in (files.wheel_path, *(file.path for file in files.log)):
+        layout.check_file(path, report)
+    if layout.disk.is_directory(files.wheel_path):
+        return
+    if files.slots is not None or files.wheel_missing:
+        return
+    if any(file.count for file in files.log) or files.wheel_bytes:
+        reason = f"its length, {files.wheel_bytes} bytes, is not that of a wheel"
+        report.add(files.wheel_path, None, reason)
+
+
 def check_timer(files: TimerFiles, layout: Layout, report: Report) -> None:
     """Take down what is wrong with TimerLog and wheel."""
     for file in files.log:
         report.counts["timer_units"] += file.count
         _check_units(files, file, layout, report)
+    check_timer_files(files, layout, report)
     if files.slots is None:
-        if not files.wheel_missing:
-            report.add(files.wheel_path, None, "its length is not that of a wheel")
         return
     used = files.used_slots()
     report.counts["wheel_slots"] += len(used)

@@ -51,6 +51,13 @@ class QueueFiles:
             for queue in self._layout.number_names(self._root / topic)
         ]
 
+    def check(self, report: Report) -> None:
+        """Take down directories that stand where files should."""
+        for topic, queue in self.queues():
+            directory = self._root / topic / str(queue)
+            for name in self._layout.number_names(directory):
+                self._layout.check_file(directory / name, report)
+
     def bounds(self, topic: str, queue: int) -> tuple[int, int]:
         """Return the first unit that there is, and the one behind the last."""
         known = self._bounds.get((topic, queue))
@@ -76,7 +83,8 @@ class QueueFiles:
         for topic, queue in self.queues():
             directory = self._root / topic / str(queue)
             for name in self._layout.number_names(directory):
-                size = self._layout.disk.size(directory / name)
+                path = directory / name
+                size = 0 if self._layout.disk.is_directory(path) else self._layout.disk.size(path)
                 if size >= UNIT_BYTES:
                     return size - size % UNIT_BYTES
         return 0

@@ -11,6 +11,7 @@ from queues.store.inspection.entries import EntryCheck, check_chains, open_index
 from queues.store.inspection.findings import Report
 from queues.store.inspection.layout import Layout, check_segments, find_layout
 from queues.store.inspection.log import LogWalk
+from queues.store.inspection.ownfiles import check_own_files
 from queues.store.inspection.schedules import ScheduleCheck
 from queues.store.inspection.timer import TimerFiles, check_timer, check_timer_records
 from queues.store.inspection.units import QueueFiles, UnitCheck
@@ -25,8 +26,10 @@ def verify_store(root: Path, disk: Disk | None = None) -> tuple[Layout, Report]:
     layout = find_layout(disk or Disk(), root)
     report = Report()
     check_segments(layout, report)
+    check_own_files(layout, report)
     queues = QueueFiles(layout)
     try:
+        queues.check(report)
         _verify_records(layout, queues, report)
         check_configs(layout, queues, report)
     finally:

@@ -11,6 +11,7 @@ from queues.store import Store
 from queues.store.resizing import TimerSizesDiffer
 from scheduler.engine.places import WHEEL_FILE
 from scheduler.wheel.step import WheelStep
+from tests.support.storeworld import send_timed
 
 
 @pytest.fixture
@@ -42,6 +43,20 @@ def test_a_start_with_other_settings_is_refused_until_the_timer_is_rebuilt(
     store = wiring._open_store()
     assert store.sizes.timer_precision_ms == 500
     store.close()
+
+
+@pytest.mark.parametrize("data", [b"\xff\xff\xff", None], ids=["damaged", "missing"])
+def test_bootstrap_stops_at_a_store_whose_sizes_are_lost(
+    config: Any, settings: Any, data: bytes | None
+) -> None:
+    settings.POSTDATE = config.model_copy(update={"timer_precision_ms": 1000})
+    with wiring._open_store() as store:
+        send_timed(store, 1_000)
+    path = config.store_dir / "postdate" / "format.json"
+    path.unlink() if data is None else path.write_bytes(data)
+    with pytest.raises(CommandError, match=r"format\.json.*from a backup"):
+        call_command("bootstrap")
+    assert not (config.data_dir / "postdate.sqlite3").exists()
 
 
 def test_nothing_is_rebuilt_under_a_running_platform(

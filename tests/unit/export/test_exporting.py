@@ -10,6 +10,7 @@ import pytest
 from queues.store import SCHEDULE_TOPIC, TIMER_TOPIC, Store
 from queues.store.disk import Disk
 from queues.store.export import freshlog
+from queues.store.export.brokerfiles import broker_conf
 from queues.store.export.destination import Destination, Exported, ExportedGroup, ExportedTopic
 from queues.store.export.run import DirectoryNotEmpty, export_source, export_store
 from queues.store.export.source import Source
@@ -342,3 +343,8 @@ def test_the_log_rolls_over_to_a_new_segment_with_a_filler(
     found = records(tmp_path / "out")
     assert [record["msg_id"] for record in found] == [message.unique_id for message in sent]
     assert len(list((tmp_path / "out" / "commitlog").iterdir())) > 3
+
+
+def test_a_directory_is_told_as_java_reads_it() -> None:
+    text = broker_conf(Path("/mnt/a\\b\n/börse 𝄞"), destination())
+    assert "storePathRootDir=/mnt/a\\\\b\\u000a/b\\u00f6rse \\ud834\\udd1e\n" in text

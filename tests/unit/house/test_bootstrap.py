@@ -6,23 +6,29 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def bootstrap(folder: Path, **variables: str) -> str:
+def run(folder: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
     environment = {
         "PATH": os.environ["PATH"],
         "POSTDATE_ENV_FILE": "",
         "POSTDATE_DATA_DIR": str(folder),
         **variables,
     }
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "manage.py", "bootstrap"],
         cwd=ROOT,
         env=environment,
         capture_output=True,
         text=True,
     )
+
+
+def bootstrap(folder: Path, **variables: str) -> str:
+    done = run(folder, **variables)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -52,3 +58,11 @@ def test_what_the_operator_gave_is_taken_and_never_printed(tmp_path: Path) -> No
     assert given_password not in said
     assert given_key not in said
     assert "Console   https://postdate.example.com/admin/" in said
+
+
+@pytest.mark.parametrize("given", [{}, {"POSTDATE_SECRET_KEY": "k" * 50}], ids=["made", "given"])
+def test_a_data_directory_that_cannot_be_made_is_refused_in_words(given: dict[str, str]) -> None:
+    done = run(Path("/proc/postdate"), **given)
+    assert done.returncode == 1
+    assert "POSTDATE_DATA_DIR" in done.stderr
+    assert "Traceback" not in done.stderr

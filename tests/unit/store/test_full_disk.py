@@ -199,3 +199,23 @@ def test_readers_and_other_processes_find_a_full_store_consistent(
         assert_sound(other)
         assert all(other.find(message_id).state == "scheduled" for message_id in taken)
         assert other.count_waiting(SCHEDULE_TOPIC, 0) == len(taken)
+
+
+def test_a_spare_that_was_cut_off_is_made_again_and_never_a_segment(
+    store: Store, clock: ManualClock, disk: SmallDisk, root: Path
+) -> None:
+    ids = [send_timed(store, 1_000, body_bytes=2_000) for _ in range(24)]
+    spare = root / "postdate" / "spare"
+    with spare.open("r+b") as file:
+        file.truncate(100)
+    fill(store, disk)
+    clock.advance(1_000)
+    with pytest.raises((DiskFull, StoreFull)):
+        hand_over_due(store)
+    assert {path.stat().st_size for path in (root / "commitlog").iterdir()} == {SIZES.segment_bytes}
+    disk.left = 1 << 30
+    clock.advance(1_000)
+    send_level(store)
+    assert spare.stat().st_size == SIZES.segment_bytes
+    hand_over_due(store)
+    assert set(ids) <= set(delivered_ids(store))

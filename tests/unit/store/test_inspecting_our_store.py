@@ -1,5 +1,6 @@
 """Inspecting a store of ours: sound at work and at rest, and every kind of damage is seen."""
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,9 +10,11 @@ import pytest
 
 from queues.store import Outgoing, Sizes, Store, StoreSettings
 from queues.store.disk import UNFINISHED, Disk
-from queues.store.inspection.dump import dump_records, dump_slots
+from queues.store.index import IndexSet
+from queues.store.indexfile import COUNT_AT, HEADER_BYTES
+from queues.store.inspection.dump import dump_entries, dump_records, dump_slots
 from queues.store.inspection.findings import Report
-from queues.store.inspection.layout import find_layout
+from queues.store.inspection.layout import check_segments, find_layout
 from queues.store.inspection.verify import verify_store
 from queues.store.timerunits import SLOT
 from scheduler.wheel.step import WheelStep
@@ -104,7 +107,7 @@ def test_a_store_of_ours_is_sound_at_work_and_at_rest(root: Path) -> None:
     assert counts["records"] == counts["units"] > 360
     assert counts["schedule_entries"] > counts["waiting"] > 0
     assert counts["timer_units"] > 99, "the TimerLog goes over several files"
-    assert counts["wheel_slots"] == len(list(dump_slots(find_layout(Disk(), root))))
+    assert counts["wheel_slots"] == len(list(dump_slots(find_layout(Disk(), root), Report())))
 
 
 def test_the_records_of_a_store_of_ours_tell_their_due_time(root: Path) -> None:
@@ -203,3 +206,142 @@ def test_a_hole_below_the_committed_end_is_damage_also_at_the_end(root: Path) ->
     poke(root / "commitlog" / f"{0:020d}", last["commitlog_offset"], bytes(last["store_size"]))
     found = findings(root)
     assert (f"commitlog/{0:020d}", last["commitlog_offset"]) in [one[:2] for one in found]
+
+
+@pytest.mark.parametrize("data", [None, b"\xff\xff\xff", b"{}", b'{"version": 1, "inches": 3}'])
+def test_a_store_without_readable_sizes_is_damaged(root: Path, data: bytes | None) -> None:
+    path = root / "postdate" / "format.json"
+    path.unlink() if data is None else path.write_bytes(data)
+    ((name, _, _),) = findings(root)
+    assert name == "postdate/format.json"
+
+
+@pytest.mark.parametrize("size", [0, 100])
+def test_a_queue_table_too_short_for_its_queues_is_told(root: Path, size: int) -> None:
+    os.truncate(root / "postdate" / "queues", size)
+    ((name, _, reason),) = findings(root)
+    assert name == "postdate/queues"
+    assert f"{size} bytes" in reason
+
+
+def test_a_blanked_entry_of_the_queue_table_is_told(root: Path) -> None:
+    poke(root / "postdate" / "queues", 192, bytes(192))
+    ((name, at, _),) = findings(root)
+    assert (name, at) == ("postdate/queues", 192)
+
+
+def test_an_empty_queue_table_of_a_store_without_queues_is_ordinary(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    Store.open(root, SETTINGS, clock=ManualClock()).close()
+    os.truncate(root / "postdate" / "queues", 0)
+    sound(root)
+
+
+def test_an_empty_wheel_beside_a_timer_log_with_units_is_told(root: Path) -> None:
+    os.truncate(root / "timerwheel", 0)
+    ((name, _, reason),) = findings(root)
+    assert name == "timerwheel"
+    assert "0 bytes" in reason
+    report = Report()
+    assert list(dump_slots(find_layout(Disk(), root), report)) == []
+    assert [one.path.name for one in report.findings] == ["timerwheel"]
+
+
+@pytest.mark.parametrize("running", [False, True])
+@pytest.mark.parametrize(
+    ("at", "data"),
+    [
+        pytest.param(0, b"\xff" * HEADER_BYTES, id="a header of ff"),
+        pytest.param(COUNT_AT, bytes(4), id="a count of 0"),
+        pytest.param(COUNT_AT, b"\0\0\0\x05", id="a count too small"),
+        pytest.param(COUNT_AT, b"\x7f\xff\xff\xff", id="a count too large"),
+        pytest.param(COUNT_AT, b"\x80\0\0\0", id="a negative count"),
+    ],
+)
+@pytest.mark.parametrize("number", [0, -1])
+def test_a_damaged_header_of_an_index_file_is_told(
+    root: Path, number: int, at: int, data: bytes, running: bool
+) -> None:
+    path = sorted((root / "index").iterdir())[number]
+    if running:
+        (root / "abort").touch()
+    poke(path, at, data)
+    assert (f"index/{path.name}", COUNT_AT) in [one[:2] for one in findings(root)]
+    report = Report()
+    list(dump_entries(find_layout(Disk(), root), report))
+    assert path in [one.path for one in report.findings]
+
+
+def test_an_index_whose_files_are_all_empty_is_told(root: Path) -> None:
+    for path in (root / "index").iterdir():
+        size = path.stat().st_size
+        os.truncate(path, 0)
+        os.truncate(path, size)
+    assert any("is not in the index" in reason for _, _, reason in findings(root))
+
+
+def test_what_an_append_left_in_the_index_when_it_was_killed_is_ordinary(root: Path) -> None:
+    (root / "abort").touch()
+    layout = find_layout(Disk(), root)
+    sizes = SETTINGS.sizes
+    index = IndexSet(Disk(), root / "index", sizes.index_slots, sizes.index_entries, write=True)
+    file = index.file(index.names()[-1])
+    path = root / "index" / str(index.names()[-1])
+    count, header = file.count, path.read_bytes()[:HEADER_BYTES]
+    later = np.array([layout.committed], dtype=np.int64)
+    file.append(np.array([7], dtype=np.int32), later, np.array([2**40], dtype=np.int64))
+    poke(path, 0, header)
+    assert file.count == count
+    assert file.slots[7] == count, "the slot leads beyond the count"
+    sound(root)
+
+
+def test_a_fresh_index_file_is_ordinary(root: Path) -> None:
+    sizes = SETTINGS.sizes
+    index = IndexSet(Disk(), root / "index", sizes.index_slots, sizes.index_entries, write=True)
+    index.make_room(sizes.index_entries - 1, 2**41, index.names()[-1])
+    before = sound(root).counts["entries"]
+    index.file(index.names()[-1]).rewind(1)
+    assert sound(root).counts["entries"] == before
+
+
+def several_segments(root: Path) -> list[Path]:
+    """Send until the log has three segments; their paths."""
+    with Store.open(root, SETTINGS, clock=ManualClock()) as store:
+        for _ in range(9):
+            unique_id = store.new_id("orders", 0)
+            body = bytes(range(256)) * 1000
+            store.send(
+                [Outgoing(topic="orders", queue_id=0, unique_id=unique_id, body=body, born_ms=0)]
+            )
+    paths = sorted((root / "commitlog").iterdir())
+    assert len(paths) == 3
+    return paths
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize("empty", [False, True])
+def test_missing_and_empty_segments_are_told_by_verify_and_dump(
+    tmp_path: Path, number: int, empty: bool
+) -> None:
+    path = several_segments(tmp_path / "store")[number]
+    sound(tmp_path / "store")
+    os.truncate(path, 0) if empty else path.unlink()
+    layout, report = find_layout(Disk(), tmp_path / "store"), Report()
+    check_segments(layout, report)
+    assert report.findings
+    if empty or number != 1:
+        assert path in [one.path for one in report.findings]
+    dumped = Report()
+    list(dump_records(layout, dumped))
+    assert dumped.findings == report.findings
+    assert {*report.findings} <= {*verify_store(tmp_path / "store")[1].findings}
+
+
+def test_the_only_segment_missing_or_empty_is_told_by_a_dump(root: Path) -> None:
+    path = root / "commitlog" / f"{0:020d}"
+    for harm in (lambda: os.truncate(path, 0), path.unlink):
+        harm()
+        report = Report()
+        assert list(dump_records(find_layout(Disk(), root), report)) == []
+        assert [one.path for one in report.findings] == [path]

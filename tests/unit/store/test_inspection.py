@@ -11,7 +11,7 @@ import pytest
 from queues.store.consumequeue import BLANK_UNIT, UNIT_BYTES
 from queues.store.disk import Disk
 from queues.store.hashes import index_hashes
-from queues.store.indexfile import HEADER_BYTES, SLOT_BYTES, IndexFile, index_file_bytes
+from queues.store.indexfile import COUNT_AT, HEADER_BYTES, SLOT_BYTES, IndexFile, index_file_bytes
 from queues.store.inspection import runs
 from queues.store.inspection.dump import dump_records, dump_units
 from queues.store.inspection.findings import Report
@@ -317,7 +317,9 @@ def test_blank_units_stand_for_no_record(made: Made) -> None:
     _, report = verify_store(made.root)
     assert report.findings == []
     assert report.counts["blank_units"] == 3
-    blanks = [unit for unit in dump_units(find_layout(Disk(), made.root)) if unit["blank"]]
+    blanks = [
+        unit for unit in dump_units(find_layout(Disk(), made.root), Report()) if unit["blank"]
+    ]
     assert [unit["queue_offset"] for unit in blanks] == [0, 1, 2]
 
 
@@ -344,6 +346,24 @@ def test_a_damaged_index_is_told_with_file_and_offset(made: Made, at: int, told_
     path = next((made.root / "index").iterdir())
     poke(path, at, bytes([peek(path, at, 1)[0] ^ 0x21]))
     assert (path.name, told_at) in [found[:2] for found in findings(made.root)]
+
+
+@pytest.mark.parametrize("running", [False, True])
+@pytest.mark.parametrize("data", [b"\x80\0\0\0", bytes(4), b"\x7f\xff\xff\xff"])
+def test_an_impossible_count_of_an_index_file_is_told(
+    made: Made, data: bytes, running: bool
+) -> None:
+    if running:
+        (made.root / "abort").touch()
+    path = next((made.root / "index").iterdir())
+    poke(path, COUNT_AT, data)
+    assert path.name in [found[0] for found in findings(made.root)]
+
+
+@pytest.mark.parametrize("size", [40 + 4, 40 + 4 * 11, 40 + 4 * 26])
+def test_an_empty_index_file_of_any_size_is_looked_at(made: Made, size: int) -> None:
+    (made.root / "index" / "20231114221320001").write_bytes(bytes(size))
+    assert findings(made.root) == []
 
 
 def test_a_config_file_that_is_not_json_is_told(made: Made) -> None:

@@ -13,8 +13,8 @@ import pytest
 from queues.store import Store
 from queues.store.disk import Disk, FileLock
 from queues.store.errors import (
-    ConfigCorrupt,
     DiskFull,
+    FormatDamaged,
     HeldByBroker,
     NetworkFileSystem,
     NotOurStore,
@@ -54,14 +54,36 @@ def test_a_store_of_an_unknown_version_is_refused(root: Path, clock: ManualClock
         open_store(root, clock)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "7", '{"version": 1, "unheard_of": 2}'])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"\xff\xff\xff", b"[]", b"7", b"{}", b"[[", b'{"version": 1, "unheard_of": 2}',
+        b'{"version": 1, "segment_bytes": "much"}', b'{"version": 1, "segment_bytes": 0}',
+    ],
+)  # fmt: skip
 def test_a_format_file_that_says_nothing_is_refused(
-    root: Path, clock: ManualClock, text: str
+    root: Path, clock: ManualClock, data: bytes
 ) -> None:
     open_store(root, clock).close()
-    (root / "postdate" / "format.json").write_text(text)
-    with pytest.raises((ConfigCorrupt, StoreVersionUnknown), match=r"format\.json"):
+    (root / "postdate" / "format.json").write_bytes(data)
+    with pytest.raises(FormatDamaged, match=r"format\.json.*from a backup") as refused:
         open_store(root, clock)
+    assert "delete" not in refused.value.message
+
+
+def test_our_store_without_its_format_file_is_not_taken_for_a_brokers(
+    root: Path, clock: ManualClock
+) -> None:
+    with open_store(root, clock) as store:
+        send_timed(store, 1_000)
+    path = root / "postdate" / "format.json"
+    data = path.read_bytes()
+    path.unlink()
+    with pytest.raises(FormatDamaged, match=r"format\.json.*from a backup"):
+        open_store(root, clock)
+    assert not path.exists()
+    path.write_bytes(data)
+    open_store(root, clock).close()
 
 
 def test_a_control_page_of_an_unknown_version_is_refused(root: Path, clock: ManualClock) -> None:
