@@ -10,10 +10,18 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
+import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
-from pydantic import BeforeValidator, Field, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from postdate.secrets_folder import read_or_make_secret
@@ -21,10 +29,19 @@ from postdate.sizes import parse_bytes
 from queues.durations import parse_duration
 from queues.store.errors import LevelTableInvalid
 from queues.store.levels import LevelTable
+from queues.store.timerunits import PRECISION_MS_MAX
+from scheduler.wheel.limits import DELAY_MS_MAX, WINDOW_SLOTS_MIN
 
 ROOT = Path(__file__).resolve().parents[2]
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
+#: A hundred years: with more, moments would lie before or behind those that can be written.
+DURATION_MS_MAX = 36_525 * DAY_MS
+#: What the control plane can lie in; drivers of others are not installed.
+_DATABASES = frozenset({"django.db.backends.postgresql", "django.db.backends.sqlite3"})
+#: What can carry ticks: a process's own memory, and Redis.
+_BROKERS = frozenset({"memory", "redis", "rediss", "redis+socket"})
+_UNUSABLE = "The configuration cannot be used. Change it in the environment or in .env:"
 #: Words that switch a limit off.
 OFF_WORDS = frozenset({"", "off", "none", "no", "false"})
 
@@ -42,6 +59,12 @@ def _to_ms(value: object) -> object:
     return duration_ms
 
 
+def _at_most_a_century(value: int) -> int:
+    if value > DURATION_MS_MAX:
+        raise ValueError("at most 100 years (36525d)")
+    return value
+
+
 def _to_bytes(value: object) -> object:
     if not isinstance(value, str):
         return value
@@ -55,7 +78,9 @@ def _none_if_off(value: object) -> object:
     return None if isinstance(value, str) and value.strip().lower() in OFF_WORDS else value
 
 
-DurationMs = Annotated[int, BeforeValidator(_to_ms), Field(ge=1)]
+DurationMs = Annotated[
+    int, BeforeValidator(_to_ms), Field(ge=1), AfterValidator(_at_most_a_century)
+]
 Bytes = Annotated[int, BeforeValidator(_to_bytes), Field(ge=0)]
 
 
@@ -132,8 +157,38 @@ class Config(BaseSettings):
     @field_validator("data_dir")
     @classmethod
     def _absolute(cls, value: Path) -> Path:
-        path = value.expanduser()
-        return path if path.is_absolute() else ROOT / path
+        try:
+            path = value.expanduser()
+            path = path if path.is_absolute() else ROOT / path
+            nearest = next(one for one in (path, *path.parents) if one.exists())
+            if not nearest.is_dir():
+                raise ValueError(f"{nearest} is not a directory")
+        except (OSError, RuntimeError) as error:  # The home of somebody unknown is the latter.
+            raise ValueError(f"name a directory of this machine ({error})") from None
+        return path
+
+    @field_validator("database_url")
+    @classmethod
+    def _database(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        told = "write postgres://user:password@host/name, or nothing for SQLite"
+        try:
+            found = dj_database_url.parse(value)
+        except ValueError:  # Its own words repeat what was given, a password perhaps.
+            raise ValueError(told) from None
+        is_named = found["NAME"] or "service" in found.get("OPTIONS", {})
+        if found["ENGINE"] not in _DATABASES or not is_named:
+            raise ValueError(told)
+        return value
+
+    @field_validator("broker_url")
+    @classmethod
+    def _broker(cls, value: str) -> str:
+        parts = _split(value)
+        if parts is None or parts.scheme not in _BROKERS or "://" not in value:
+            raise ValueError("write redis://host:6379/0, or memory://localhost/ under `make up`")
+        return value
 
     @field_validator("delay_levels")
     @classmethod
@@ -143,13 +198,33 @@ class Config(BaseSettings):
         except LevelTableInvalid as error:
             raise ValueError(f"{error.reason}; {error.hint}") from None
 
+    @field_validator("timer_precision_ms")
+    @classmethod
+    def _precision(cls, value: int) -> int:
+        if value > PRECISION_MS_MAX:
+            raise ValueError("a slot is at most 100 s wide")
+        return value
+
+    @field_validator("timer_window_ms")
+    @classmethod
+    def _window(cls, value: int, info: ValidationInfo) -> int:
+        if 2 * value > DELAY_MS_MAX:
+            raise ValueError("the wheel reaches at most 12 days")
+        # A precision that is wrong itself is not among the data; it is told under its own name.
+        if value // info.data.get("timer_precision_ms", 1) < WINDOW_SLOTS_MIN:
+            raise ValueError(
+                f"the wheel has at least {WINDOW_SLOTS_MIN} slots: "
+                f"{WINDOW_SLOTS_MIN} times POSTDATE_TIMER_PRECISION"
+            )
+        return value
+
     @field_validator("public_url")
     @classmethod
     def _origin(cls, value: str | None) -> str | None:
         if value is None:
             return None
-        parts = urlsplit(value)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
+        parts = _split(value)
+        if parts is None or parts.scheme not in {"http", "https"} or not parts.hostname:
             raise ValueError("write it with its scheme, for example https://postdate.example.com")
         return value.rstrip("/")
 
@@ -188,8 +263,18 @@ class Config(BaseSettings):
         return urlsplit(self.public_url).hostname if self.public_url else None
 
     def signing_key(self) -> str:
-        """Return the key that signs sessions, receipts and page tokens."""
-        return self.secret_key or read_or_make_secret(self.secrets_dir, "secret_key")
+        """Return the key that signs sessions, receipts and page tokens.
+
+        Raises `ConfigInvalid` where the data directory can keep none.
+        """
+        if self.secret_key:
+            return self.secret_key
+        try:
+            return read_or_make_secret(self.secrets_dir, "secret_key")
+        except OSError as error:
+            told = f"the generated key cannot be kept there: {error}"
+            line = f"  POSTDATE_DATA_DIR (it is {str(self.data_dir)!r}): {told}"
+            raise ConfigInvalid(f"{_UNUSABLE}\n{line}") from error
 
 
 def variable_names() -> dict[str, str]:
@@ -210,9 +295,19 @@ def misspelt_variables(environment: Mapping[str, str]) -> list[str]:
     return sentences
 
 
+def _split(url: str) -> SplitResult | None:
+    """The parts of an address; None where it is none, or its port is no port."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    return None if port == 0 else parts
+
+
 def _explain(error: ValidationError) -> str:
     """Return what to do, one line a variable; the value of a secret is not repeated."""
-    lines = ["The configuration cannot be used. Change it in the environment or in .env:"]
+    lines = [_UNUSABLE]
     for item in error.errors(include_url=False, include_context=False):
         name = str(item["loc"][0])
         secret = any(word in name for word in ("KEY", "PASSWORD", "URL"))

@@ -22,7 +22,7 @@ from analytics.services.scheduling import LOOK_EVERY_MS, start_due_reports
 from postdate.config import Config
 from queues.limits import OPERATIONS_KEPT_MS
 from queues.problems import Problem
-from queues.selectors.control import find_topic, is_ordered
+from queues.selectors.control import find_topic, is_changed, is_ordered
 from queues.selectors.rules import find_rule
 from queues.services.bulkrunners import bulk_runners
 from queues.services.purging import purge_runners
@@ -175,12 +175,17 @@ _store = _Once(_open_store)
 _rules = _Once(_read_rules)
 _slots = _Once(lambda: SlotCounts(get_store(), _config().timer_max_delay_ms))
 _allowances = _Once(lambda: Allowances(Disk(), get_store().root / "postdate"))
-_watch = _Once(
-    lambda: ReadyWatch(
-        get_store(), get_store().bell, get_consuming(), get_clock(),
-        get_store().loop_bell("given back"),
-    )
-)  # fmt: skip
+
+
+def _open_watch() -> ReadyWatch:
+    store = get_store()
+    given_back = store.loop_bell("given back")
+    watch = ReadyWatch(store, store.bell, get_consuming(), get_clock(), given_back)
+    watch.is_changed = is_changed
+    return watch
+
+
+_watch = _Once(_open_watch)
 _offsets = _Once(
     lambda: DelayOffsets(get_store(), Disk(), _config().store_dir / "config" / "delayOffset.json")
 )

@@ -1,6 +1,10 @@
 """The command line against the server itself, in one process."""
 
+import csv
+import io
 import json
+import os
+import signal
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,7 +15,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from postdate.cli import connecting
+from postdate.cli import benching, connecting
 from postdate.cli.app import app
 from postdate.client import Client
 from postdate.wsgi import application
@@ -56,6 +60,12 @@ def test_a_message_goes_through_all_its_commands(run: Run) -> None:
     assert made(run, "restore", sent["id"])["state"] == "scheduled"
     assert sent["id"] in run("messages").stdout
     assert made(run, "deliver-now", sent["id"])["id"] == sent["id"]
+
+
+def test_a_number_that_python_cannot_hold_is_sent_and_shown_with_its_digits(run: Run) -> None:
+    sent = made(run, "send", "orders", '{"a":[-1e999]}', "--body-json", "--delay", "30m")
+    assert "-1e999" in run("get", sent["id"], "--json").stdout
+    assert "[-1e999]" in run("get", sent["id"]).stdout
 
 
 def test_lines_of_a_file_become_messages(run: Run, tmp_path: Path) -> None:
@@ -122,6 +132,9 @@ def test_what_there_is_comes_as_tables_and_as_json(run: Run, api: Any) -> None:
         (("send", "orders"), 2),
         (("send", "orders", "{", "--body-json"), 2),
         (("send", "orders", "x", "--property", "colour"), 2),
+        (("send", "orders", "--file", "/etc"), 2),
+        (("send", "orders", "--lines", "/etc"), 2),
+        (("send", "orders", "--lines", "/no/such/file"), 2),
         (("tail",), 2),
         (("dead-letters", "redrive", "billing"), 2),
         (("no-such-command",), 2),
@@ -149,3 +162,77 @@ def test_verify_looks_at_the_files(run: Run, api: Any, tmp_path: Path) -> None:
     assert found["counts"]["records"] == 1
     (tmp_path / "empty").mkdir()
     run("verify", str(tmp_path / "empty"), exits=2)
+
+
+def test_dead_letters_are_exported_as_the_server_does(run: Run, api: Any) -> None:
+    api.group("billing")
+    reasons = ["no stock", "=cmd|x", "-1", "@t", "+1", "\tx", "\rx"]
+    for number, reason in enumerate(reasons):
+        api.send("orders", body={"n": number}, properties={"p": "v"}, tag=f"T{number % 2}")
+        (message,) = api.receive()
+        body = {"receipts": [message["receipt"]], "reason": reason}
+        assert api.post("groups/billing/dead-letter", body).json["results"][0]["outcome"] == "dead"
+    text = run("dead-letters", "export", "billing", "--format", "csv").stdout
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert {row["reason"] for row in rows} == {"no stock", *(f"'{one}" for one in reasons[1:])}
+    assert {row["body"] for row in rows} == {f'{{"n": {number}}}' for number in range(7)}
+    assert {row["properties"] for row in rows} == {'{"p":"v"}'}
+    line = run("dead-letters", "export", "billing", "--reason", "no stock").stdout
+    assert json.loads(line)["body"] == {"n": 0}
+
+
+def test_a_line_that_is_not_json_is_said_to_be_so(run: Run) -> None:
+    done = run("send", "orders", "--lines", "-", "--body-json", given="{\n", exits=2)
+    assert "not JSON" in done.stderr
+
+
+def test_control_characters_are_told_and_do_not_reach_the_terminal(run: Run, api: Any) -> None:
+    evil = "\x1b]0;owned\x07\x9b2J\x7f tab\tend"
+    api.group("billing")
+    sent = api.send("orders", body=evil, properties={"p": "\x9b2J"})
+    shown = [run("get", sent["id"]).stdout, run("receive", "billing", "--no-ack").stdout]
+    shown.append(run("tail", "orders", "--earliest", "--count", "1").stdout)
+    sent = api.send("orders", body=evil)
+    (message,) = api.receive()
+    body = {"receipts": [message["receipt"]], "reason": evil}
+    api.post("groups/billing/dead-letter", body)
+    letters = ["list", "reasons"]
+    shown += [run("dead-letters", command, "billing").stdout for command in letters]
+    shown.append(run("dead-letters", "show", "billing", sent["id"]).stdout)
+    shown.append(run("get", "\x1b[31m", exits=3).stderr)
+    for text in shown:
+        assert "\\x1b" in text
+        assert not {"\x1b", "\x07", "\x9b", "\x7f"} & {*text}
+    assert made(run, "get", sent["id"])["body"] == evil
+
+
+def test_cancel_tries_every_id_and_tells_the_worst(run: Run, api: Any) -> None:
+    waits, gone = (api.send("orders", delay_ms=delay)["id"] for delay in (60_000, 0))
+    done = run("cancel", NOBODY, waits, gone, exits=6)
+    assert f"{waits} cancelled" in " ".join(done.stdout.split())
+    assert NOBODY in done.stderr
+    assert gone in done.stderr
+    lines = run("cancel", NOBODY, waits, "--json", exits=3).stdout.splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"id": NOBODY, "outcome": "message_not_found"},
+        {"id": waits, "outcome": "already_cancelled"},
+    ]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_bench_leaves_nothing_behind_when_it_is_stopped(
+    run: Run, api: Any, monkeypatch: Any, number: int
+) -> None:
+    send = benching._send
+
+    def send_and_stop(*arguments: Any, **named: Any) -> float:
+        taken_s = send(*arguments, **named)
+        os.kill(os.getpid(), number)
+        return taken_s
+
+    monkeypatch.setattr(benching, "_send", send_and_stop)
+    handler = signal.getsignal(number)
+    run("bench", "--messages", "2", "--delay", "1h", "--consumers", "1", exits=130)
+    assert api.get("groups").json["items"] == []
+    assert api.get("topics").json["items"] == []
+    assert signal.getsignal(number) == handler

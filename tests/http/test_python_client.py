@@ -12,6 +12,7 @@ import pytest
 
 from postdate.client import Client, Forbidden, NewMessage, TooLate, Unauthorized
 from postdate.client.aio.messages import BulkAction
+from postdate.client.bignumbers import decode
 from postdate.client.calls import Call
 from postdate.client.errors import MessageNotFound
 from postdate.wsgi import application
@@ -52,6 +53,22 @@ def test_what_was_sent_as_bytes_is_received_as_bytes(client: Client) -> None:
     (result,) = client.group("billing").ack([message.receipt])
     assert result.outcome == "acked"
     assert client.group("billing").lag().leased == 0
+
+
+@pytest.mark.parametrize("odd", ["1e400", "[-1e999]", "7" * 5000])
+def test_a_number_that_python_cannot_hold_goes_all_ways_with_its_digits(
+    client: Client, odd: str
+) -> None:
+    client.groups.declare("billing", ["orders"], start_from="earliest")
+    group = client.group("billing")
+    body = decode(msgspec.json.Decoder(), odd.encode())
+    sent = [client.send("orders", one).id for one in (body, "good")]
+    messages = group.receive(max_messages=5, lease_seconds=30).messages
+    assert [one.content for one in messages if one.id == sent[0]] == [odd.encode()]
+    assert sorted(one.id for one in messages) == sorted(sent)
+    assert client.messages.get(sent[0]).content == odd.encode()
+    group.dead_letter([one.receipt for one in messages])
+    assert group.dead_letters.get(sent[0]).content == odd.encode()
 
 
 def test_a_batch_tells_the_good_from_the_bad(client: Client) -> None:
@@ -154,6 +171,8 @@ def call_anyhow(method: Any) -> None:
     parts = {"extend": (["r"],), "export": ("ID", "csv"), "redrive": (["ID"],)} | fitting
     if method.__qualname__.startswith("Parked.release"):
         parts["release"] = ("ID",)
+    if method.__qualname__ == "DeadLetters.export":
+        parts["export"] = ("csv",)
     if method.__qualname__ == "Topics.declare":
         parts["declare"] = ("NAME",)
     if method.__qualname__ == "Reports.start":

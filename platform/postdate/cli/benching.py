@@ -9,8 +9,9 @@ import typer
 from rich.progress import Progress, TaskID
 
 from postdate.cli.connecting import connect
-from postdate.cli.outcomes import REFUSED, command, fail
+from postdate.cli.outcomes import REFUSED, STOPPED, command, fail
 from postdate.cli.output import Json, progress_bar, show_facts, show_json
+from postdate.cli.stopping import stop_at_signal
 from postdate.client import Client, NewMessage, ReceivedMessage
 from postdate.client.pausing import monotonic
 
@@ -50,14 +51,18 @@ def bench(
     It makes a topic and a group of its own and deletes them at the end.
     """
     name = f"bench-{secrets.token_hex(4)}"
-    with connect(context) as client:
+    with connect(context) as client, stop_at_signal() as stopping:
         client.topics.declare(name)
         client.groups.declare(name, [name], start_from="earliest")
         try:
-            figures = _measure(client, name, messages, size, batch, delay, consumers, receive_batch)
+            figures = _measure(
+                client, name, messages, size, batch, delay, consumers, receive_batch, stopping
+            )
         finally:
             client.group(name).delete(purge=True)
             client.topics.delete(name, purge=True)
+    if stopping.is_set():
+        raise typer.Exit(STOPPED)
     if as_json:
         show_json(figures)
     else:
@@ -75,15 +80,19 @@ def _measure(
     delay: str | None,
     consumers: int,
     receive_batch: int,
+    stopping: threading.Event,
 ) -> dict[str, float | int]:
     seen = _Seen()
     with progress_bar() as progress:
-        sent_s = _send(client, name, progress, count=count, size=size, batch=batch, delay=delay)
+        sent_s = _send(
+            client, name, progress, stopping, count=count, size=size, batch=batch, delay=delay
+        )
         task = progress.add_task("Receiving", total=count)
         began_s = monotonic()
         threads = [
             threading.Thread(
-                target=_consume, args=(client, name, seen, count, receive_batch, progress, task)
+                target=_consume,
+                args=(client, name, seen, count, receive_batch, progress, task, stopping),
             )
             for _ in range(consumers)
         ]
@@ -109,6 +118,7 @@ def _send(
     client: Client,
     topic: str,
     progress: Progress,
+    stopping: threading.Event,
     *,
     count: int,
     size: int,
@@ -120,6 +130,8 @@ def _send(
     message = NewMessage(body="x" * size, delay=delay)
     began_s = monotonic()
     for first in range(0, count, batch):
+        if stopping.is_set():
+            break
         results = client.send_many(topic, [message] * min(batch, count - first))
         refused = next((one for one in results if not one.stored), None)
         if refused is not None:
@@ -136,9 +148,10 @@ def _consume(
     batch: int,
     progress: Progress,
     task: TaskID,
+    stopping: threading.Event,
 ) -> None:
     group, heard_s = client.group(name), monotonic()
-    while len(seen.ids) < count and monotonic() - heard_s < _SILENCE_S:
+    while len(seen.ids) < count and monotonic() - heard_s < _SILENCE_S and not stopping.is_set():
         received = group.receive(max_messages=batch, wait_seconds=0.2, lease_seconds=300)
         if received.messages:
             group.ack([message.receipt for message in received.messages])

@@ -1,17 +1,24 @@
 """Commands that consume: receive, tail."""
 
 import secrets
-import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from postdate.cli.connecting import connect
 from postdate.cli.outcomes import command
-from postdate.cli.output import Json, console, short, show_json, show_line, show_table, tell
+from postdate.cli.output import (
+    Json,
+    console,
+    short,
+    show_json,
+    show_line,
+    show_table,
+    tell,
+    visible,
+)
+from postdate.cli.stopping import stop_at_signal
 from postdate.client import Client, Subscription
 from postdate.client.shapes.consuming import ReceivedMessage
 
@@ -77,7 +84,7 @@ def tail(
     """
     if (topic is None) == (group is None):
         raise ValueError("Name a topic, or a group with --group.")
-    with connect(context) as client, _stop_at_signal() as stopping:
+    with connect(context) as client, stop_at_signal() as stopping:
         if group is not None:
             _follow(client, group, stopping, count, as_json=as_json)
             return
@@ -113,23 +120,7 @@ def _show_one(message: ReceivedMessage) -> None:
     late = "" if message.lateness_ms is None else f" +{message.lateness_ms} ms"
     tag = f" {message.tag}" if message.tag else ""
     console.print(
-        f"{tell(message.delivered_at)}{late} {message.topic}{tag} {message.id}",
+        visible(f"{tell(message.delivered_at)}{late} {message.topic}{tag} {message.id}"),
         highlight=False, markup=False, style="bold",
     )  # fmt: skip
     console.print(f"  {short(tell(message.body), characters=400)}", highlight=False, markup=False)
-
-
-@contextmanager
-def _stop_at_signal() -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set, so that what was begun is ended properly."""
-    stopping = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stopping
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, lambda *_: stopping.set()) for number in numbers]
-    try:
-        yield stopping
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)

@@ -1,10 +1,8 @@
 """Commands for dead letters: list, show, redrive, export, discard."""
 
-import csv
 import sys
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import msgspec
 import typer
 
 from postdate.cli.connecting import connect
@@ -17,7 +15,6 @@ from postdate.cli.output import (
     short,
     show_facts,
     show_json,
-    show_line,
     show_table,
     tell,
 )
@@ -176,21 +173,10 @@ def export(
         Literal["ndjson", "csv"], typer.Option("--format", help="One object, or one row, a line.")
     ] = "ndjson",
 ) -> None:
-    """Write a group's dead letters to the standard output."""
-    rows = csv.writer(sys.stdout)
+    """Write a group's dead letters to the standard output, as the server exports them."""
     with connect(context) as client:
-        if format_ == "csv":
-            rows.writerow([*_CSV, "keys"])
-        found = client.group(group).dead_letters.iterate(topic=topic, key=key, reason=reason)
-        for one in found:
-            if format_ == "csv":
-                fields: dict[str, Any] = msgspec.to_builtins(one)
-                rows.writerow([fields[name] for name in _CSV] + [" ".join(one.keys)])
-            else:
-                show_line(one)
-
-
-_CSV = ("id", "topic", "died_at", "failure_count", "reason", "tag")
+        letters = client.group(group).dead_letters
+        sys.stdout.write(letters.export(format_, topic=topic, key=key, reason=reason))
 
 
 @app.command()

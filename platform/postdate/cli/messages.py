@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from postdate.cli.connecting import connect
-from postdate.cli.outcomes import REFUSED, command, fail
+from postdate.cli.outcomes import REFUSED, command, exit_code_of, fail, say, sentence_of
 from postdate.cli.output import (
     Json,
     console,
@@ -21,7 +21,9 @@ from postdate.cli.output import (
     show_table,
     tell,
 )
-from postdate.client import Client, NewMessage
+from postdate.client import Client, Conflict, Forbidden, InvalidRequest, NewMessage, NotFound
+from postdate.client.bignumbers import decode
+from postdate.client.errors import Gone
 from postdate.client.shapes.messages import Message
 from postdate.client.shapes.sending import SentItem
 
@@ -29,8 +31,12 @@ Delay = Annotated[str | None, typer.Option(help="From now: 90s, 1h30m, 2d, PT90S
 At = Annotated[str | None, typer.Option(help="RFC 3339 with a zone, or ms since 1970.")]
 Level = Annotated[int | None, typer.Option(help="A delay level; `postdate levels` lists them.")]
 MessageId = Annotated[str, typer.Argument(help="32 hex digits.")]
+#: Refusals that concern one message and not all that are asked for.
+_OF_ONE = (InvalidRequest, Forbidden, NotFound, Conflict, Gone)
 #: Lines that go to the server together.
 _LINES_A_BATCH = 1000
+
+_json = msgspec.json.Decoder()
 
 
 @command
@@ -51,7 +57,8 @@ def send(
         bool, typer.Option("--body-json", help="The body is a JSON value, not text.")
     ] = False,
     file: Annotated[
-        Path | None, typer.Option(help="The body is this file, as bytes.", exists=True)
+        Path | None,
+        typer.Option(help="The body is this file, as bytes.", exists=True, dir_okay=False),
     ] = None,
     lines: Annotated[
         Path | None,
@@ -76,7 +83,7 @@ def send(
         if lines is not None:
             _send_lines(client, topic, lines, fields, body_json=body_json, as_json=as_json)
             return
-        content = file.read_bytes() if file is not None else _body(body or "", body_json=body_json)
+        content = _bytes_of(file) if file else _body(body or "", body_json=body_json)
         sent = client.send(topic, content, **fields, idempotency_key=idempotency_key)
     if as_json:
         show_json(sent)
@@ -113,7 +120,17 @@ def _send_lines(
 
 
 def _opened(path: Path) -> IO[str]:
-    return sys.stdin if str(path) == "-" else path.open()
+    try:
+        return sys.stdin if str(path) == "-" else path.open()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
 
 
 def _batches(
@@ -123,7 +140,7 @@ def _batches(
     for line in source:
         text = line.rstrip("\n")
         if text:
-            body = msgspec.json.decode(text) if body_json else text
+            body = _decoded(text) if body_json else text
             batch.append(NewMessage(body=body, **fields))
         if len(batch) == _LINES_A_BATCH:
             yield batch
@@ -134,10 +151,12 @@ def _batches(
 
 def _body(text: str, *, body_json: bool) -> Any:
     content = sys.stdin.read() if text == "-" else text
-    if not body_json:
-        return content
+    return _decoded(content) if body_json else content
+
+
+def _decoded(content: str) -> Any:
     try:
-        return msgspec.json.decode(content)
+        return decode(_json, content.encode())
     except msgspec.DecodeError as error:
         raise ValueError(f"The body is not JSON: {error}") from None
 
@@ -169,14 +188,27 @@ def cancel(
     reason: Annotated[str | None, typer.Option(help="For the message's timeline.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Cancel messages: what is cancelled, no one receives."""
+    """Cancel messages: what is cancelled, no one receives.
+
+    Each is tried, whatever became of those before it; the exit code is the highest of any.
+    """
+    worst = 0
     with connect(context) as client:
         for message_id in message_ids:
-            outcome = client.messages.cancel(message_id, reason=reason).outcome
+            try:
+                outcome = client.messages.cancel(message_id, reason=reason).outcome
+            except _OF_ONE as error:
+                outcome = error.code
+                worst = max(worst, exit_code_of(error))
+                say(f"{message_id}: {sentence_of(error)}")
+                if not as_json:
+                    continue
             if as_json:
                 show_line({"id": message_id, "outcome": outcome})
             else:
                 console.print(f"{message_id} {outcome}", highlight=False)
+    if worst:
+        raise typer.Exit(worst)
 
 
 @command

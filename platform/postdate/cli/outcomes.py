@@ -23,6 +23,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from postdate.cli.output import visible
 from postdate.client import (
     Conflict,
     ConnectionFailed,
@@ -39,6 +40,8 @@ from postdate.client import (
 from postdate.client.errors import Gone, VersionMismatch
 
 REFUSED, NO_SUCH, NOT_ALLOWED, UNREACHABLE, CONFLICT, NOT_NOW, NOT_INSTALLED = 1, 3, 4, 5, 6, 7, 8
+#: Ended by Ctrl-C or SIGTERM, as shells count it.
+STOPPED = 130
 _CODES: tuple[tuple[type[PostdateError], int], ...] = (
     (NotFound, NO_SUCH),
     (Unauthorized, NOT_ALLOWED),
@@ -70,9 +73,14 @@ def exit_code_of(error: PostdateError) -> int:
     return next((code for kind, code in _CODES if isinstance(error, kind)), REFUSED)
 
 
+def say(sentence: str) -> None:
+    """Say what is the matter with one of many things."""
+    errors.print(f"[red]{escape(visible(sentence))}[/red]", highlight=False)
+
+
 def fail(sentence: str, *, code: int, hint: str | None = None) -> typer.Exit:
     """Say what is the matter; the caller raises what comes back."""
-    errors.print(f"[red]{escape(sentence)}[/red]", highlight=False)
+    say(sentence)
     if hint is not None:
         errors.print(escape(hint), highlight=False)
     return typer.Exit(code)
@@ -87,16 +95,17 @@ def command(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
             return function(*arguments, **named)
         except PostdateError as error:
             hint = next((text for kind, text in _HINTS.items() if isinstance(error, kind)), None)
-            raise fail(_sentence(error), code=exit_code_of(error), hint=hint) from None
+            raise fail(sentence_of(error), code=exit_code_of(error), hint=hint) from None
         except ValueError as error:
             raise fail(str(error), code=2) from None
         except KeyboardInterrupt:
-            raise typer.Exit(130) from None
+            raise typer.Exit(STOPPED) from None
 
     return run
 
 
-def _sentence(error: PostdateError) -> str:
+def sentence_of(error: PostdateError) -> str:
+    """What people are told of an error."""
     if not isinstance(error, Refused):
         return str(error)
     places = [place for one in error.errors if (place := one.pointer or one.parameter)]

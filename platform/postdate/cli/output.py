@@ -1,5 +1,6 @@
 """Output: tables for people, JSON for scripts; `--json` decides."""
 
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -18,9 +19,13 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from postdate.client.bignumbers import encode
+
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of tables.")]
 
 _ID_CHARACTERS = 32
+#: C0 and C1 with DEL, but for tab and newline.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 #: Where the output goes to a file or a pipe, there is room for whole lines.
 _WIDTH_ELSEWHERE = 200
 
@@ -29,12 +34,12 @@ console = Console(width=None if sys.stdout.isatty() else _WIDTH_ELSEWHERE)
 
 def show_json(value: object) -> None:
     """One value, indented for whoever looks, readable for whatever parses."""
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+    sys.stdout.write(msgspec.json.format(encode(value), indent=2).decode() + "\n")
 
 
 def show_line(value: object) -> None:
     """One value of a stream, on one line, at once."""
-    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+    sys.stdout.write(encode(value).decode() + "\n")
     sys.stdout.flush()
 
 
@@ -66,8 +71,13 @@ def show_facts(facts: Iterable[tuple[str, object]]) -> None:
     console.print(table, highlight=False)
 
 
+def visible(text: str) -> str:
+    """A text whose control characters are told and not obeyed by a terminal."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
 def tell(value: Any) -> str:
-    """A value in a cell."""
+    """A value in a cell; what others wrote cannot steer the terminal."""
     if value is None:
         return "-"
     if isinstance(value, datetime):
@@ -75,10 +85,10 @@ def tell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str):
-        return value
+        return visible(value)
     if isinstance(value, int):
         return f"{value:,}"
-    return msgspec.json.encode(value).decode()
+    return visible(encode(value).decode())
 
 
 def short(text: str, *, characters: int = 60) -> str:

@@ -11,10 +11,12 @@ It needs httpx and msgspec and nothing of the server.
 
 from postdate.client.addressing import NotConfigured
 from postdate.client.aio.client import AsyncClient
+from postdate.client.bignumbers import BigNumber
 from postdate.client.consuming import AsyncConsumer, Consumer, DeadLetterNow, RetryLater
 from postdate.client.errors import (
     Conflict,
     ConnectionFailed,
+    ConsumerFailed,
     Forbidden,
     InvalidRequest,
     NotFound,
@@ -42,10 +44,12 @@ from postdate.client.writing import NewMessage
 __all__ = [
     "AsyncClient",
     "AsyncConsumer",
+    "BigNumber",
     "Client",
     "Conflict",
     "ConnectionFailed",
     "Consumer",
+    "ConsumerFailed",
     "CustomPolicy",
     "DeadLetterNow",
     "ExponentialPolicy",

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
+from postdate.client.bignumbers import decode, encode
 from postdate.client.errors import UnexpectedAnswer
 
 Answer = TypeVar("Answer")
@@ -48,13 +49,9 @@ class Call(Generic[Answer]):
         if self.decoder is None or response.status_code == _NO_CONTENT:
             return None  # type: ignore[return-value]  # Answer is None then
         try:
-            return self.decoder.decode(response.content)
+            return decode(self.decoder, response.content)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise UnexpectedAnswer(response.status_code, response.content, str(error)) from error
-
-
-#: Encodes any body; safe to share between threads.
-encode = msgspec.json.Encoder().encode
 
 
 def path_of(*parts: str) -> str:

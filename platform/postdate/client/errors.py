@@ -7,6 +7,7 @@ the document's `code`, else by the status, so `except TooLate` and `except Confl
       ConnectionFailed        no usable answer for as long as the client was patient
       UnexpectedAnswer        something answered, and it was not Postdate
       OperationFailed         an operation that was waited for ended otherwise than well
+      ConsumerFailed          a part of a consumer ended before its time
       Refused                 a problem document
         InvalidRequest        400, 413, 422
         Unauthorized          401
@@ -63,6 +64,13 @@ class OperationFailed(PostdateError):
         self.state = state
         #: What the server says about it.
         self.error = error
+
+
+class ConsumerFailed(PostdateError):
+    """A part of a consumer ended before its time; what it held comes again."""
+
+    def __init__(self, group: str, cause: BaseException) -> None:
+        super().__init__(f"the consumer of {group} ended: {type(cause).__name__}")
 
 
 class FieldError(msgspec.Struct, frozen=True, kw_only=True):

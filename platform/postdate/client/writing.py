@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from postdate.client.bignumbers import encode
+
 #: `"90s"`, `"1h30m"`, `"PT90S"`; a `timedelta`; or seconds.
 Duration = str | timedelta | float | int
 #: A `datetime` with a zone, RFC 3339, or milliseconds since 1970.
@@ -93,7 +95,7 @@ def read_bytes(body: Any, encoding: str | None) -> bytes:
         return base64.b64decode(body)
     if isinstance(body, str):
         return body.encode()
-    return msgspec.json.encode(body)
+    return encode(body)
 
 
 def new_idempotency_key() -> str:

@@ -24,7 +24,7 @@ from queues.services import changes
 from queues.services.bodies import BYTES, JSON, TEXT, bytes_of_base64
 from queues.services.delays import Due
 from queues.services.sending import compose, place
-from queues.services.topics import topic_for_send
+from queues.services.topics import made, topic_for_send
 from queues.store import MessageView
 from queues.store.record import Record
 
@@ -317,5 +317,6 @@ def send_own(
         keys=keys,
         properties=properties,
     )
+    made(found)
     place([message])
     return message_id

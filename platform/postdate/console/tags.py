@@ -9,7 +9,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from postdate.console.navigation import sections_for
-from queues.moments import format_moment
+from queues.moments import MOMENT_MS_MAX, format_moment
 
 register = template.Library()
 
@@ -53,7 +53,8 @@ def moment(at_ms: int | None, show: str = "both") -> SafeString:
     """
     if at_ms is None:
         return _NONE
-    written = format_moment(int(at_ms))
+    # What lies behind the year 9999 cannot be written, and must not cost the rest of the page.
+    written = format_moment(min(int(at_ms), MOMENT_MS_MAX))
     if show in _TICKS:
         begin, end = _TICKS[show]
         return format_html(

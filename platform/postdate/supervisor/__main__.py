@@ -1,6 +1,7 @@
 """`python -m postdate.supervisor`: run the platform on this machine until told to stop."""
 
 import contextlib
+import errno
 import http.client
 import logging
 import os
@@ -43,25 +44,35 @@ def main() -> None:
         sys.exit(str(error))
     for sentence in misspelt_variables(os.environ):
         logger.warning("%s", sentence)
-    if _is_taken(config):
-        sys.exit(
-            f"Port {config.port} of {config.host} is in use. Stop what uses it, "
-            "or choose another: POSTDATE_PORT=8001 make up"
-        )
+    refusal = refusal_to_listen(config)
+    if refusal is not None:
+        sys.exit(refusal)
     supervisor = Supervisor(plan_children(config), progress_reader(config.store_dir))
     supervisor.run(_Announcement(config).look)
 
 
-def _is_taken(config: Config) -> bool:
-    """Whether another server listens there; the web server itself would share the port silently."""
+def refusal_to_listen(config: Config) -> str | None:
+    """Why nothing can listen at the address, and what to do; None where it can.
+
+    Asked before: the web server itself would share another's port silently.
+    """
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((config.host, config.port))
-        except OSError:
-            return True
-    return False
+        except (OSError, UnicodeError) as error:  # The latter: it cannot be a host's name.
+            if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+                return (
+                    f"Port {config.port} of {config.host} is in use. Stop what uses it, "
+                    "or choose another: POSTDATE_PORT=8001 make up"
+                )
+            reason = getattr(error, "strerror", None) or error
+            return (
+                f"Nothing can listen at port {config.port} of {config.host} ({reason}). Set "
+                "POSTDATE_HOST to an address of this machine, and POSTDATE_PORT to a port of yours."
+            )
+    return None
 
 
 def _answers(config: Config) -> bool:

@@ -2,7 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import httpx
@@ -13,6 +14,7 @@ from postdate.client import (
     AsyncConsumer,
     Client,
     Consumer,
+    ConsumerFailed,
     DeadLetterNow,
     Patience,
     ReceivedMessage,
@@ -20,6 +22,7 @@ from postdate.client import (
     Unauthorized,
 )
 from postdate.client.consuming import holding
+from postdate.client.consuming.working import logger
 from tests.support.fakegroup import FakeGroup
 
 KEY = "k" * 40
@@ -128,6 +131,33 @@ def test_an_exception_is_a_retry_with_its_reason(run_with: Any) -> None:
     assert ("dead-letter", "garbage", None) in asked
 
 
+def test_a_reason_that_no_utf8_holds_harms_nobody(
+    run_with: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What the handler raised is logged as it is, which pytest's own workers cannot send on.
+    monkeypatch.setattr(logger, "disabled", True)
+    group = FakeGroup(3)
+
+    def handle(message: ReceivedMessage) -> None:
+        match int(message.id, 16):
+            case 0:
+                raise ValueError("caf\udce9")
+            case 1:
+                raise DeadLetterNow("\ud800")
+
+    run_with(group, handle, lambda g: len(g.told) == 3)
+    asked = {(verb, one.get("reason")) for verb, one in group.requests if verb != "receive"}
+    assert asked == {
+        ("ack", None), ("retry", "ValueError: caf\\udce9"), ("dead-letter", "\\ud800"),
+    }  # fmt: skip
+
+
+def test_an_odd_number_is_handled_like_its_good_neighbours(run_with: Any) -> None:
+    group, seen = FakeGroup(3, bodies={f"{1:032x}": '{"a":[-1e999]}'}), []
+    run_with(group, lambda message: seen.append(message.content), lambda g: len(g.ids("ack")) == 3)
+    assert sorted(seen) == [f"{0:032x}".encode(), f"{2:032x}".encode(), b'{"a":[-1e999]}']
+
+
 def test_a_long_handler_keeps_its_lease_and_acks_with_the_new_receipt(
     run_with: Any, monkeypatch: Any
 ) -> None:
@@ -210,6 +240,140 @@ def test_a_server_that_is_away_for_a_while_loses_nothing(run_with: Any) -> None:
     group = FakeGroup(10, fail_first=5)
     consumer = run_with(group, lambda _: None, lambda g: len(g.ids("ack")) == 10)
     assert consumer.figures.acked == 10
+
+
+class Outcry(BaseException):
+    """No `Exception`, as those of some libraries for tests are none."""
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), Outcry(3)])
+def test_what_would_end_a_program_is_a_failed_attempt(
+    run_with: Any, error: BaseException, caplog: Any
+) -> None:
+    group = FakeGroup(20)
+
+    def handle(message: ReceivedMessage) -> None:
+        if int(message.id, 16) < 10:
+            raise error
+
+    run_with(group, handle, lambda g: len(g.told) == 20, concurrency=2)
+    assert len(group.ids("ack")) == len(group.ids("retry")) == 10
+    reasons = {one["reason"] for verb, one in group.requests if verb == "retry"}
+    assert reasons == {f"{type(error).__name__}: 3"}
+    assert any(record.levelname == "WARNING" for record in caplog.records)
+
+
+async def waits_for_what_was_cancelled() -> None:
+    other = asyncio.create_task(asyncio.Event().wait())
+    other.cancel()
+    await other
+
+
+async def cancels_itself() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.Event().wait()
+
+
+async def consume(
+    group: FakeGroup,
+    handle: Callable[[ReceivedMessage], Awaitable[None]],
+    meanwhile: Callable[[AsyncConsumer, asyncio.Task[None]], Awaitable[None]],
+) -> None:
+    """Run an asynchronous consumer in this very loop."""
+    http = httpx.AsyncClient(transport=httpx.MockTransport(group.answer))
+    async with http, AsyncClient("http://test", KEY, http=http) as client:
+        options = {**QUICK, "concurrency": 2, "grace_seconds": 0.01}
+        consumer = AsyncConsumer(client, "billing", handle, **options)
+        running = asyncio.create_task(consumer.run())
+        await meanwhile(consumer, running)
+
+
+@pytest.mark.parametrize("cancelled", [waits_for_what_was_cancelled, cancels_itself])
+def test_a_cancellation_within_a_handler_is_a_failed_attempt(cancelled: Any) -> None:
+    group = FakeGroup(20)
+
+    async def handle(message: ReceivedMessage) -> None:
+        if int(message.id, 16) < 10:
+            await cancelled()
+        assert (task := asyncio.current_task()) is not None
+        assert not task.cancelling()
+
+    async def wait(consumer: AsyncConsumer, running: asyncio.Task[None]) -> None:
+        await asyncio.to_thread(group.until, lambda g: len(g.told) == 20)
+        consumer.stop()
+        await running
+
+    asyncio.run(consume(group, handle, wait))
+    assert len(group.ids("ack")) == len(group.ids("retry")) == 10
+    assert {one["reason"] for verb, one in group.requests if verb == "retry"} == {"CancelledError"}
+
+
+def test_a_cancelled_consumer_ends_and_gives_back_what_it_holds() -> None:
+    group = FakeGroup(5)
+
+    async def wait(consumer: AsyncConsumer, running: asyncio.Task[None]) -> None:
+        await asyncio.to_thread(group.until, lambda _: consumer.figures.received == 4)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    asyncio.run(consume(group, lambda _: asyncio.Event().wait(), wait))
+    assert (group.leased, group.ids("retry")) == (0, [])
+
+
+def test_a_loop_that_ends_is_not_held_by_a_consumer_that_nobody_stopped() -> None:
+    group = FakeGroup(5)
+
+    async def leave(_: AsyncConsumer, running: asyncio.Task[None]) -> None:
+        del running
+        await asyncio.to_thread(group.until, lambda g: g.leased >= 4)
+
+    asyncio.run(consume(group, lambda _: asyncio.Event().wait(), leave))
+    assert group.ids("retry") == []
+
+
+def test_an_interrupt_within_a_handler_ends_the_consumer() -> None:
+    def interrupted(_: ReceivedMessage) -> None:
+        raise KeyboardInterrupt
+
+    http = httpx.Client(transport=httpx.MockTransport(FakeGroup(1)))
+    client = Client("http://test", KEY, http=http)
+    consumer = Consumer(client, "billing", interrupted, **QUICK, grace_seconds=0.01)
+    with pytest.raises(ConsumerFailed, match="KeyboardInterrupt"):
+        consumer.run()
+
+
+def breaking(request: httpx.Request, group: FakeGroup) -> httpx.Response:
+    """What no one reckoned with comes of every ack."""
+    if request.url.path.endswith("/ack"):
+        raise RuntimeError("a bug")
+    return group(request)
+
+
+def test_a_consumer_that_can_settle_no_more_ends_and_says_so() -> None:
+    answer = partial(breaking, group=FakeGroup(3))
+    http = httpx.Client(transport=httpx.MockTransport(answer))
+    consumer = Consumer(Client("http://test", KEY, http=http), "billing", lambda _: None, **QUICK)
+    with pytest.raises(ConsumerFailed, match="billing ended: RuntimeError") as raised:
+        consumer.run()
+    assert str(raised.value.__cause__) == "a bug"
+
+
+def test_an_asynchronous_consumer_that_can_settle_no_more_ends_and_says_so() -> None:
+    async def handle(_: ReceivedMessage) -> None:
+        return
+
+    async def work() -> None:
+        answer = partial(breaking, group=FakeGroup(3))
+        http = httpx.AsyncClient(transport=httpx.MockTransport(answer))
+        async with http, AsyncClient("http://test", KEY, http=http) as client:
+            await AsyncConsumer(client, "billing", handle, **QUICK).run()
+
+    with pytest.raises(ConsumerFailed, match="billing ended: RuntimeError") as raised:
+        asyncio.run(work())
+    assert str(raised.value.__cause__) == "a bug"
 
 
 def test_a_wrong_key_ends_the_consumer() -> None:

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from postdate.client.consuming.holding import Held, Holdings
 from postdate.client.consuming.outcomes import (
     ACK,
@@ -88,6 +90,29 @@ def test_what_was_given_back_neither_starts_nor_counts_when_it_ends() -> None:
     assert (settlement.outcome, settlement.held) == (RELEASE, [held[0]])
     holdings.finish(held[0], ACK)
     assert holdings.settlements() == []
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise KeyError("no text")
+
+
+class Busy(RetryLater):
+    def __init__(self) -> None:
+        Exception.__init__(self, "busy")
+
+
+@pytest.mark.parametrize("verb", [ValueError, RetryLater, DeadLetterNow])
+def test_every_reason_can_be_sent_and_is_short_enough(verb: type[Exception]) -> None:
+    reason = outcome_of(verb("caf\udce9 \ud800")).reason or ""
+    assert reason.endswith("caf\\udce9 \\ud800")
+    assert len(outcome_of(verb("\udce9" * 900)).reason or "") == 1000
+    outcome_of(RetryLater("busy", delay="\ud800")).delay.encode()
+
+
+def test_an_exception_without_a_text_is_an_outcome_all_the_same() -> None:
+    assert outcome_of(Unspeakable()).reason == "Unspeakable: its text cannot be had: KeyError"
+    assert outcome_of(Busy()) == outcome_of(RetryLater("busy"))
 
 
 def test_an_exception_says_what_becomes_of_the_message() -> None:

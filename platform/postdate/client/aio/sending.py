@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 
 from postdate.client.aio.transport import AsyncTransport
-from postdate.client.calls import Call, encode, path_of
+from postdate.client.bignumbers import encode
+from postdate.client.calls import Call, path_of
 from postdate.client.shapes.sending import Sent, SentBatch, SentItem
 from postdate.client.writing import NewMessage, message_fields, new_idempotency_key
 

@@ -14,9 +14,11 @@ Verb = Literal["ack", "retry", "dead_letter", "release"]
 class RetryLater(Exception):
     """Raised by a handler: not now; try again after `delay`, or as the group's policy says."""
 
+    #: How long to wait; None: as the group's policy says.
+    delay: str | None = None
+
     def __init__(self, reason: str = "", *, delay: Duration | None = None) -> None:
         super().__init__(reason or "the handler asked for another attempt")
-        #: How long to wait; None: as the group's policy says.
         self.delay = None if delay is None else write_duration(delay)
 
 
@@ -43,12 +45,26 @@ RELEASE = Outcome("release")
 
 def outcome_of(error: BaseException) -> Outcome:
     """What an exception of a handler means."""
+    text = _text_of(error)
     if isinstance(error, DeadLetterNow):
-        return Outcome("dead_letter", str(error)[:REASON_CHARACTERS_MAX])
+        return Outcome("dead_letter", _sendable(text)[:REASON_CHARACTERS_MAX])
     if isinstance(error, RetryLater):
-        return Outcome("retry", str(error)[:REASON_CHARACTERS_MAX], error.delay)
-    reason = f"{type(error).__name__}: {error}".rstrip(": ")
-    return Outcome("retry", reason[:REASON_CHARACTERS_MAX])
+        delay = None if error.delay is None else _sendable(error.delay)
+        return Outcome("retry", _sendable(text)[:REASON_CHARACTERS_MAX], delay)
+    reason = f"{type(error).__name__}: {text}".rstrip(": ")
+    return Outcome("retry", _sendable(reason)[:REASON_CHARACTERS_MAX])
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as failure:  # noqa: BLE001 (`__str__` is the handler's, and may raise anything)
+        return f"its text cannot be had: {type(failure).__name__}"
+
+
+def _sendable(text: str) -> str:
+    """The text with its lone surrogates spelt out: no UTF-8 holds them."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 @dataclass(slots=True)

@@ -14,9 +14,9 @@ from typing import Any
 
 from postdate.client.aio.client import AsyncClient
 from postdate.client.consuming.holding import Held, Holdings, Settlement
-from postdate.client.consuming.outcomes import ACK, Figures, outcome_of
-from postdate.client.consuming.working import POLL_AGAIN_S, Working, is_final, logger
-from postdate.client.errors import PostdateError
+from postdate.client.consuming.outcomes import ACK, Figures, Outcome
+from postdate.client.consuming.working import POLL_AGAIN_S, Working, failed, is_final, logger
+from postdate.client.errors import ConsumerFailed, PostdateError
 from postdate.client.pausing import monotonic
 from postdate.client.shapes.consuming import ReceiptResult, ReceivedMessage
 
@@ -38,6 +38,10 @@ class AsyncConsumer:
         self._jobs: asyncio.Queue[Held] = asyncio.Queue()
         self._stopping = asyncio.Event()
         self._ending = False
+        #: The task in which `run` is.
+        self._runner: asyncio.Task[Any] | None = None
+        #: What ended a part of it before its time.
+        self._broken_by: BaseException | None = None
 
     @property
     def figures(self) -> Figures:
@@ -49,13 +53,32 @@ class AsyncConsumer:
         self._stopping.set()
 
     async def run(self) -> None:
-        """Consume until `stop`; raises what makes polling useless (a wrong key, no such group)."""
-        workers = [asyncio.create_task(self._work()) for _ in range(self._working.concurrency)]
-        settler = asyncio.create_task(self._settle())
+        """Consume until `stop`; raises what makes polling useless (a wrong key, no such group).
+
+        `ConsumerFailed` says that a part of it ended before its time.
+        """
+        self._runner = asyncio.current_task()
+        workers = [self._task(self._work) for _ in range(self._working.concurrency)]
+        settler = self._task(self._settle)
         try:
             await self._poll()
         finally:
             await self._end(workers, settler)
+        if self._broken_by is not None:
+            raise ConsumerFailed(self._group.name, self._broken_by) from self._broken_by
+
+    def _task(self, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+        return asyncio.create_task(self._part(work))
+
+    async def _part(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Have the whole end with a part that fails: nothing would be settled, or renewed."""
+        try:
+            await work()
+        except BaseException as error:
+            if not (self._ending and isinstance(error, asyncio.CancelledError)):
+                self._broken_by = self._broken_by or error
+                self._stopping.set()
+            raise
 
     # --- polling
 
@@ -115,18 +138,31 @@ class AsyncConsumer:
             # After `stop` nothing is begun, though the poll may take a while to come back.
             if self._stopping.is_set() or not self._holdings.start(held):
                 continue
-            try:
-                await self._handler(held.message)
-            except asyncio.CancelledError:
-                return  # The grace is over, and its message was given back.
-            except Exception as error:  # noqa: BLE001 (whatever a handler raises is its outcome)
-                logger.info("The handler failed for %s.", held.message.id, exc_info=True)
-                outcome = outcome_of(error)
-            else:
-                outcome = ACK
+            outcome = await self._handle(held.message)
             async with self._changed:
                 self._holdings.finish(held, outcome)
                 self._changed.notify_all()
+
+    async def _handle(self, message: ReceivedMessage) -> Outcome:
+        try:
+            await self._handler(message)
+        except (KeyboardInterrupt, GeneratorExit):
+            raise  # They mean the consumer, and a loop that is gone.
+        except asyncio.CancelledError as error:
+            if self._is_cancelled():
+                raise  # The grace is over, and its message was given back.
+            _forget_cancelling()
+            return failed(message, error)
+        except BaseException as error:  # noqa: BLE001 (whatever a handler raises is its outcome)
+            return failed(message, error)
+        return ACK
+
+    def _is_cancelled(self) -> bool:
+        """Whether the consumer is: any other cancellation is the handler's own affair."""
+        worker, runner = asyncio.current_task(), self._runner
+        assert worker is not None  # noqa: S101 (it is asked in a worker)
+        assert runner is not None  # noqa: S101 (which `run` made)
+        return worker.cancelling() > 0 and (self._ending or runner.cancelling() > 0)
 
     # --- renewing and settling
 
@@ -210,3 +246,10 @@ class AsyncConsumer:
         for worker in workers:
             worker.cancel()
         await asyncio.gather(settler, *workers, return_exceptions=True)
+
+
+def _forget_cancelling() -> None:
+    """The worker goes on as a task that nobody cancelled: timeouts and groups ask for that."""
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()

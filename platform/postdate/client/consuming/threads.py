@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from postdate.client.consuming.holding import Held, Holdings, Settlement
-from postdate.client.consuming.outcomes import ACK, Figures, outcome_of
-from postdate.client.consuming.working import POLL_AGAIN_S, Working, is_final, logger
-from postdate.client.errors import PostdateError
+from postdate.client.consuming.outcomes import ACK, Figures, Outcome
+from postdate.client.consuming.working import POLL_AGAIN_S, Working, failed, is_final, logger
+from postdate.client.errors import ConsumerFailed, PostdateError
 from postdate.client.pausing import monotonic
 from postdate.client.shapes.consuming import ReceiptResult, ReceivedMessage
 from postdate.client.sync.client import Client
@@ -40,6 +40,8 @@ class Consumer:
         self._jobs: queue.SimpleQueue[Held | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._ending = False
+        #: What ended a part of it before its time.
+        self._broken_by: BaseException | None = None
 
     @property
     def figures(self) -> Figures:
@@ -53,7 +55,10 @@ class Consumer:
         # waits for room looks at the flag within a second.
 
     def run(self) -> None:
-        """Consume until `stop`; raises what makes polling useless (a wrong key, no such group)."""
+        """Consume until `stop`; raises what makes polling useless (a wrong key, no such group).
+
+        `ConsumerFailed` says that a part of it ended before its time.
+        """
         workers = [self._thread(self._work) for _ in range(self._working.concurrency)]
         settler = self._thread(self._settle)
         with _stopped_by_signals(self.stop):
@@ -61,12 +66,24 @@ class Consumer:
                 self._poll()
             finally:
                 self._end(workers, settler)
+        if self._broken_by is not None:
+            raise ConsumerFailed(self._group.name, self._broken_by) from self._broken_by
 
     def _thread(self, target: Callable[[], None]) -> threading.Thread:
         # Daemons: a handler that never returns must not keep the process alive.
-        thread = threading.Thread(target=target, daemon=True, name=f"consumer-{target.__name__}")
+        thread = threading.Thread(
+            target=self._part, args=(target,), daemon=True, name=f"consumer-{target.__name__}"
+        )
         thread.start()
         return thread
+
+    def _part(self, work: Callable[[], None]) -> None:
+        """Have the whole end with a part that fails: nothing would be settled, or renewed."""
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 (`run` raises it)
+            self._broken_by = self._broken_by or error
+            self._stopping.set()
 
     # --- polling
 
@@ -112,16 +129,19 @@ class Consumer:
                 may_start = not self._stopping.is_set() and self._holdings.start(held)
             if not may_start:
                 continue
-            try:
-                self._handler(held.message)
-            except Exception as error:  # noqa: BLE001 (whatever a handler raises is its outcome)
-                logger.info("The handler failed for %s.", held.message.id, exc_info=True)
-                outcome = outcome_of(error)
-            else:
-                outcome = ACK
+            outcome = self._handle(held.message)
             with self._changed:
                 self._holdings.finish(held, outcome)
                 self._changed.notify_all()
+
+    def _handle(self, message: ReceivedMessage) -> Outcome:
+        try:
+            self._handler(message)
+        except KeyboardInterrupt:
+            raise  # It means the consumer.
+        except BaseException as error:  # noqa: BLE001 (whatever a handler raises is its outcome)
+            return failed(message, error)
+        return ACK
 
     # --- renewing and settling
 

@@ -3,7 +3,9 @@
 import logging
 from dataclasses import dataclass
 
+from postdate.client.consuming.outcomes import Outcome, outcome_of
 from postdate.client.errors import PostdateError, Refused, ServerFailure, TooManyRequests
+from postdate.client.shapes.consuming import ReceivedMessage
 
 logger = logging.getLogger("postdate.consumer")
 
@@ -48,3 +50,11 @@ def is_final(error: PostdateError) -> bool:
     """Whether polling again is no use: the key, the group or the request is wrong."""
     passing = isinstance(error, ServerFailure | TooManyRequests)
     return isinstance(error, Refused) and not passing
+
+
+def failed(message: ReceivedMessage, error: BaseException) -> Outcome:
+    """What a handler's exception means for its message; logged, the unusual louder."""
+    # `sys.exit` in a handler, or a cancellation of what it waited for: its message's, not ours.
+    level = logging.INFO if isinstance(error, Exception) else logging.WARNING
+    logger.log(level, "The handler failed for %s.", message.id, exc_info=error)
+    return outcome_of(error)

@@ -1,7 +1,7 @@
 """What a group failed at: retries that wait, and dead letters."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -117,6 +117,23 @@ class DeadLetters:
             token = page.next_page_token
             if not token:
                 return
+
+    def export(
+        self,
+        format_: Literal["csv", "ndjson"],
+        *,
+        topic: str | None = None,
+        key: str | None = None,
+        reason: str | None = None,
+    ) -> str:
+        """All of them with bodies and properties, as a text of that format."""
+        call: Call[None] = Call(
+            method="GET",
+            path=path_of("groups", self._group, "dead-letters"),
+            decoder=None,
+            query={"format": format_, "topic": topic, "key": key, "reason": reason},
+        )
+        return self._transport.text(call)
 
     def get(self, message_id: str) -> DeadLetter:
         """Everything that is known of it."""

@@ -8,8 +8,7 @@ from postdate.client.addressing import CONNECTIONS_MAX, Address
 from postdate.client.calls import Answer, Call
 from postdate.client.pausing import pause
 from postdate.client.repeating import Patience, Tries
-
-_PREFIX = "/api/v1"
+from postdate.client.requesting import Requests
 
 
 class Transport:
@@ -24,14 +23,13 @@ class Transport:
         http: httpx.Client | None,
     ) -> None:
         self.address = address
-        self._timeout_s = timeout_s
         self._patience = patience
         self._own = http is None
         limits = httpx.Limits(
             max_connections=CONNECTIONS_MAX, max_keepalive_connections=CONNECTIONS_MAX
         )
         self._http = http or httpx.Client(limits=limits)
-        self._headers = httpx.Headers(address.headers)
+        self._requests = Requests(address, self._http, timeout_s=timeout_s, own=self._own)
 
     def run(self, call: Call[Answer], *, patience: Patience | None = None) -> Answer:
         """The call's answer; raises a `PostdateError`."""
@@ -42,11 +40,10 @@ class Transport:
         return (self._answered(call, None)).text
 
     def _answered(self, call: Call[Any], patience: Patience | None) -> httpx.Response:
-        url = self.address.url + ("" if call.path == "/readyz" else _PREFIX) + call.path
-        tries = Tries(call, url, patience or self._patience)
+        tries = Tries(call, self._requests.url_of(call), patience or self._patience)
         while True:
             try:
-                response = self._send(call, url)
+                response = self._http.send(self._requests.of(call))
             except httpx.TransportError as failure:
                 pause_s: float | None = tries.after_failure(failure)
             else:
@@ -54,21 +51,6 @@ class Transport:
                 if pause_s is None:
                     return response
             pause(pause_s or 0.0)
-
-    def _send(self, call: Call[Any], url: str) -> httpx.Response:
-        headers = self._headers
-        if call.headers:
-            headers = headers.copy()
-            headers.update(call.headers)
-        query = {name: value for name, value in call.query.items() if value is not None}
-        return self._http.request(
-            call.method,
-            url,
-            content=call.content(),
-            params=query or None,
-            headers=headers,
-            timeout=self._timeout_s + call.wait_s,
-        )
 
     def close(self) -> None:
         """Close the connections, unless the httpx client is the caller's own."""
