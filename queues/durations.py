@@ -7,7 +7,7 @@ Fractions of a millisecond are rounded up, so that nothing is due early.
 import re
 from decimal import ROUND_CEILING, Decimal
 
-_NUMBER = r"(\d{1,15}(?:\.\d{1,9})?)"
+_NUMBER = r"(\d{1,30}(?:\.\d{1,9})?)"
 _PLAIN = re.compile(
     rf"(-?)(?:{_NUMBER}w)?(?:{_NUMBER}d)?(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?(?:{_NUMBER}ms)?",
     re.ASCII,

@@ -13,7 +13,14 @@ from django.http import Http404, HttpResponse
 from queues.api.codec import encode
 from queues.codes import Code
 from queues.problems import Problem
-from queues.store.errors import DiskFull, LedgerBusy, StoreClosing, StoreFailed, StoreFull
+from queues.store.errors import (
+    DiskFull,
+    LedgerBusy,
+    StoreClosing,
+    StoreFailed,
+    StoreFull,
+    StoreUnsupported,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -103,6 +110,10 @@ def translate(error: Exception) -> Problem:
         case DatabaseFailure():
             logger.error("The database failed.", exc_info=error)
             return Problem(Code.CONTROL_UNAVAILABLE, "Try again in a moment.")
+        case StoreUnsupported():
+            # Which file it is, and what to do about it, is the operator's: clients are not told.
+            logger.error("The store cannot be opened. %s", error.message)
+            return Problem(Code.STORE_FAILED, "The store cannot be opened; the log says why.")
     for kind, code in _STORE_CODES:
         if isinstance(error, kind):
             return Problem(code, str(error.__doc__), extra={"hint": error.hint})

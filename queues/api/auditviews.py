@@ -28,7 +28,8 @@ class AuditLogView(ApiView):
     def get(self, call: Call) -> HttpResponse:
         size = page_size_of(call.query.page_size)
         position = read_token(_LISTING, call.query.page_token)
-        found = list_entries(before=None if position is None else position[0], limit=size + 1)
+        before = None if position is None else position[0]
+        found = list_entries(caller=call.caller, before=before, limit=size + 1)
         page = found[:size]
         token = make_token(_LISTING, [page[-1].pk]) if len(found) > size else ""
         items = []

@@ -21,6 +21,10 @@ Handler = TypeVar("Handler", bound=Callable[..., HttpResponse])
 SEND, CONSUME, INSPECT, MANAGE = "send", "consume", "inspect", "manage"
 
 
+class NoQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """The query of an address that takes no parameters."""
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """One method of one address."""
@@ -31,7 +35,7 @@ class Endpoint:
     scopes: tuple[str, ...] | None
     #: The shape of the request's body; None: it takes none.
     takes: type[msgspec.Struct] | None
-    #: The shape of the query; None: parameters are not looked at.
+    #: The shape of the query; None: it takes no parameters.
     query: type[msgspec.Struct] | None
     #: Status to shape of the body answered with it; None: no body.
     gives: Mapping[int, Any]

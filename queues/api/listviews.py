@@ -134,7 +134,8 @@ class ReleaseView(ApiView):
     def post(self, call: Call, message_id: str) -> HttpResponse:
         require_visible(message_id, caller=call.caller)
         view = changes.release_message(message_id=message_id, by=call.caller.by)
-        return answer(tell_message(view), headers={"ETag": f'"{view.version}"'})
+        told = tell_message(view, call.caller.groups)
+        return answer(told, headers={"ETag": f'"{view.version}"'})
 
 
 #: Parked messages that a list looks at; there are few, or something is badly wrong.

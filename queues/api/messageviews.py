@@ -3,6 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 
 from queues import wires
+from queues.access import Caller
 from queues.api.answers import answer
 from queues.api.endpoint import INSPECT, SEND, Call, endpoint
 from queues.api.shapes.messages import Cancelled, CancelQuery, MessageDetail, NoFields
@@ -31,7 +32,7 @@ class OneMessageView(ApiView):
         codes=(Code.MESSAGE_NOT_FOUND,),
     )
     def get(self, call: Call, message_id: str) -> HttpResponse:
-        return _told(get_message(message_id, caller=call.caller))
+        return _told(get_message(message_id, caller=call.caller), call.caller)
 
     @endpoint(
         "Cancel a message",
@@ -79,7 +80,8 @@ class OneMessageView(ApiView):
                 due_ms=due_ms,
                 by=call.caller.by,
                 expected_version=version,
-            )
+            ),
+            call.caller,
         )
 
 
@@ -96,7 +98,7 @@ class RestoreView(ApiView):
     )
     def post(self, call: Call, message_id: str) -> HttpResponse:
         require_visible(message_id, caller=call.caller)
-        return _told(changes.restore_message(message_id=message_id, by=call.caller.by))
+        return _told(changes.restore_message(message_id=message_id, by=call.caller.by), call.caller)
 
 
 class DeliverNowView(ApiView):
@@ -119,12 +121,13 @@ class DeliverNowView(ApiView):
     def post(self, call: Call, message_id: str) -> HttpResponse:
         require_visible(message_id, caller=call.caller)
         return _told(
-            changes.move_message(message_id=message_id, due_ms=call.now_ms, by=call.caller.by)
+            changes.move_message(message_id=message_id, due_ms=call.now_ms, by=call.caller.by),
+            call.caller,
         )
 
 
-def _told(view: MessageView) -> HttpResponse:
-    return answer(tell_message(view), headers={"ETag": f'"{view.version}"'})
+def _told(view: MessageView, caller: Caller) -> HttpResponse:
+    return answer(tell_message(view, caller.groups), headers={"ETag": f'"{view.version}"'})
 
 
 def moved_to(request: MoveRequest, now_ms: int) -> int:

@@ -37,7 +37,7 @@ from queues.services.sending import (
     place_once,
     reused,
 )
-from queues.services.topics import topic_for_send
+from queues.services.topics import made, topic_for_send
 from queues.store import Once, Outgoing, Placed, Repeat
 from queues.wires import Rules
 
@@ -95,6 +95,7 @@ class SendView(ApiView):
         call.standings += use_messages(call.caller, 1, now_ms=call.now_ms)
         if has_key:
             return _send_once(call, target, message)
+        made(target)
         (placed,) = place([message])
         return answer(_tell(message, placed), status=201, headers=_headers(unique_id))
 
@@ -107,9 +108,10 @@ def _send_once(call: Call, topic: TopicView, message: Outgoing) -> HttpResponse:
     """The answer to a send with an idempotency key, its first or a repeat."""
     key, pointer = _key_of(call)
     check_idempotency_key(key, pointer)
-    request = once(message=message, topic=topic, key=key, asked=_asked(call.body, message))
-    if not is_repeat(request):
+    asked = _asked(call.body, message)
+    if not is_repeat(once(message=message, topic=topic, key=key, asked=asked)):
         Admission(call.now_ms).admit(message.due_ms)
+    request = once(message=message, topic=made(topic), key=key, asked=asked)
     (sent,) = place_once([request])
     if not isinstance(sent, Repeat):
         return answer(_tell(message, sent), status=201, headers=_headers(message.unique_id))
@@ -198,6 +200,8 @@ def _send_batch(
         else:
             good.append(message)
             results.append(None)
+    if good:
+        topic = made(topic)
     if keyed:
         return _send_batch_once(results, good, keyed, topic)
     placed = map(_tell_item, good, place(good)) if good else iter(())
@@ -314,6 +318,8 @@ def _refused(problem: Problem, index: int) -> BatchResult:
         code=problem.code.word,
         detail=problem.detail,
         pointer=f"/messages/{index}{problem.pointer or ''}",
+        maximum=problem.extra.get("maximum", UNSET),
+        maximum_ms=problem.extra.get("maximum_ms", UNSET),
         nearest_free_at=problem.extra.get("nearest_free_at", UNSET),
         nearest_free_at_ms=problem.extra.get("nearest_free_at_ms", UNSET),
         retry_after_seconds=problem.retry_after_s or UNSET,

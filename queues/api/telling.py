@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from queues.access import Patterns
 from queues.api.bodyform import show_body
 from queues.api.shapes.messages import (
     FailureShown,
@@ -34,10 +35,10 @@ def tell_summary(view: MessageView) -> MessageSummary:
     return MessageSummary(**_summary_fields(view))
 
 
-def tell_message(view: MessageView) -> MessageDetail:
-    """Everything that is known of a message."""
+def tell_message(view: MessageView, groups: Patterns) -> MessageDetail:
+    """Everything that is known of a message, and of the groups that the caller may see."""
     record = view.record
-    standings = standings_of(view)
+    standings = [one for one in standings_of(view) if groups.allow(one.group)]
     events = [event for one in standings for event in events_of(one, view.id)]
     # What the journal has in place of a body are reasons; the timeline shows them.
     gone = view.payload_gone

@@ -17,7 +17,7 @@ from queues import wires
 from queues.access import Caller, Patterns
 from queues.api.answers import refuse, translate
 from queues.api.codec import convert_query, decode_body
-from queues.api.endpoint import Call, Endpoint
+from queues.api.endpoint import Call, Endpoint, NoQuery
 from queues.api.quotaheaders import add_quota_headers
 from queues.codes import Code
 from queues.limits import REQUEST_BYTES_MAX
@@ -89,6 +89,8 @@ class ApiView(APIView):
             )
         if endpoint.query is not None:
             call.query = convert_query(request.GET.dict(), endpoint.query)
+        elif request.META.get("QUERY_STRING") and endpoint.scopes is not None:
+            convert_query(request.GET.dict(), NoQuery)
         return handler(self, call, **parts)
 
     def allowed(self) -> list[str]:

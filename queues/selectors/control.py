@@ -8,7 +8,7 @@ seconds all the same. An unknown name is asked for by itself before it is refuse
 import hashlib
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -158,6 +158,18 @@ def find_group(name: str) -> GroupView | None:
         row = _row(Group.objects.filter(name=name))
         group = None if row is None else _group_view(row)
     return group
+
+
+def is_changed(name: str, sources: Sequence[Subscription]) -> bool:
+    """Whether a group, or that of a member, is paused, gone, or has other sources than these.
+
+    False while that cannot be read.
+    """
+    try:
+        group = cache.current().groups.get(name.partition(SEPARATOR)[0])
+    except (DatabaseFailure, Problem):
+        return False
+    return group is None or group.paused or tuple(sources) != group.sources
 
 
 def is_ordered(name: str) -> bool:

@@ -107,7 +107,7 @@ def redrive(*, group: GroupView, selection: Selection, options: RedriveOptions, 
     if selection.ids is not None and len(selection.ids) <= REDRIVEN_AT_ONCE_MAX and not paced:
         return Redrive(tuple(_redrive_ids(group, selection.ids, options, by)))
     if not paced:
-        ids = _few_ids(group.name, selection)
+        ids = _few_ids(group.name, selection, again=options.again)
         if ids is not None:
             return Redrive(tuple(_redrive_ids(group, ids, options, by)))
     request = to_request(group.name, selection, options, by, now_ms)
@@ -120,10 +120,10 @@ def check_selection(selection: Selection) -> None:
         raise Problem(Code.OUT_OF_BOUNDS, f"1 to {REDRIVE_IDS_MAX} ids.", pointer="/ids")
 
 
-def _few_ids(group: str, selection: Selection) -> list[str] | None:
+def _few_ids(group: str, selection: Selection, *, again: bool) -> list[str] | None:
     """The ids of what is selected; None if they are many."""
     ids: list[str] = []
-    for letter in selected(group, selection, redriven=False):
+    for letter in selected(group, selection, redriven=again):
         ids.append(letter.id)
         if len(ids) > REDRIVEN_AT_ONCE_MAX:
             return None

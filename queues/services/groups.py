@@ -20,14 +20,14 @@ from queues.limits import (
 from queues.models import Group, Operation, SeenConsumer
 from queues.naming import check_group_name, check_topic_name
 from queues.problems import Problem
-from queues.selectors import control, scheduled
+from queues.selectors import control
 from queues.selectors.backlog import kept_of, tries_again
 from queues.selectors.control import GroupView
 from queues.services.audit import now, record_change
 from queues.services.broadcasting import forget_members, names_of
 from queues.services.positions import Start, keep_positions, starts_of
 from queues.services.purging import purge_group
-from queues.services.retries import purge_chains
+from queues.services.retries import cancel_waiting, purge_chains
 from queues.store.consuming import Subscription
 from queues.store.names import RETRY_PREFIX
 
@@ -126,15 +126,8 @@ def reset_group(*, name: str, to: str | int, by: str, cancel_retries: bool = Fal
 def _cancel_retries(name: str, *, by: str) -> int:
     """Cancel the group's waiting retries, then pass over those that were handed over before."""
     wiring, topic = wires.wiring(), RETRY_PREFIX + name
-    store, cancelled = wiring.get_store(), 0
-    while waiting := scheduled.waiting_ids(topic):
-        decisions = [
-            store.chains.cancel_retry(name, one, by=by, reason="group reset") for one in waiting
-        ]
-        outcomes = [decision.outcome for decision in decisions]
-        cancelled += outcomes.count("cancelled")
-        if "cancelled" not in outcomes:
-            break  # All were handed over meanwhile.
+    store = wiring.get_store()
+    cancelled = cancel_waiting(name, by=by, reason="group reset")
     ends = {
         (topic, queue_id): store.queue_bounds(topic, queue_id).max_offset
         for queue_id in store.queue_ids(topic)
@@ -197,6 +190,7 @@ def _keep(name: str, plan: GroupPlan, *, by: str) -> bool:
     with transaction.atomic():
         group = Group.objects.select_for_update().filter(name=name).first()
         created = group is None
+        known: set[str] = set()
         if group is None:
             # What an earlier group left, if its deletion was cut short, is not inherited.
             _give_up(name, by=by)
@@ -205,13 +199,15 @@ def _keep(name: str, plan: GroupPlan, *, by: str) -> bool:
             record_change(by=by, action="group.create", subject=name, after=_fields(plan))
         else:
             _change(group, plan, by=by)
+            if group.mode == plan.mode:  # Of another mode's positions nothing is left.
+                known = {subscription["topic"] for subscription in group.subscriptions}
         names = [name]
         if plan.mode == Group.Mode.BROADCASTING:
             # A consumer that is not known yet begins when it comes.
             names = [one.name for one in wires.wiring().get_consuming().members.of(name)]
         latest = plan.start_from == Group.StartFrom.LATEST
         for one in names:
-            keep_positions(one, plan.subscriptions, latest=latest)
+            keep_positions(one, plan.subscriptions, latest=latest, known=known)
     return created
 
 

@@ -4,7 +4,7 @@ Queues that exist when a group first subscribes begin at their end (`latest`) or
 (`earliest`); queues that come later begin at 0, so that nothing sent meanwhile is missed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from queues import wires
@@ -55,8 +55,20 @@ def _queues_of(subscriptions: Sequence[Subscription]) -> Iterator[tuple[str, int
             yield subscription.topic, queue_id, topic.first_offsets.get(queue_id, 0) if topic else 0
 
 
-def keep_positions(group: str, subscriptions: Sequence[Subscription], *, latest: bool) -> None:
-    """Keep a start position for every queue of the group's topics that has none yet."""
+def keep_positions(
+    group: str,
+    subscriptions: Sequence[Subscription],
+    *,
+    latest: bool,
+    known: Collection[str] = (),
+) -> None:
+    """Keep a start position for every queue of the group's topics that has none yet.
+
+    Of topics that are `known`, because the group subscribes to them already, and of those in which
+    it stands anywhere, such a queue came later: it begins at its beginning.
+    """
     consuming = wires.wiring().get_consuming()
-    for start in starts_of(subscriptions, "latest" if latest else "earliest"):
-        consuming.ensure_group(group, *start)
+    for one in subscriptions:
+        is_new = latest and one.topic not in known and not consuming.stands_in(group, one.topic)
+        for start in starts_of([one], "latest" if is_new else "earliest"):
+            consuming.ensure_group(group, *start)

@@ -71,9 +71,10 @@ def receive(
         if left_ms <= 0:
             break
         with _place_to_wait() as found:
-            if not found or not watch.wait(name, group.sources, left_ms / 1000):
-                break
+            woken = found and watch.wait(name, group.sources, left_ms / 1000)
         group = get_group(group.name)
+        if not woken:
+            break
     return Polled([], paused=group.paused, full=sorted(full))
 
 

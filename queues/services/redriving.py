@@ -54,6 +54,8 @@ class _Run:
         #: Ids of what was driven, and has neither failed nor been acknowledged yet.
         self._watched: list[str] = []
         self._failed = 0
+        #: What this run drove itself: an earlier one's kept its pace then.
+        self._driven = 0
 
     def run(self) -> dict[str, Any]:
         """See `RedriveRunner.run`."""
@@ -111,6 +113,7 @@ class _Run:
         again, by = self._request["again"], self._request["by"]
         outcome = drive_one(self._group, message_id, by=by, again=again)
         if outcome == "redriven":
+            self._driven += 1
             self._watched.append(message_id)
         return outcome
 
@@ -118,7 +121,7 @@ class _Run:
         """Sleep until the next message may be driven."""
         if self._rate is None:
             return
-        next_s = began_s + self._counts["redriven"] / self._rate
+        next_s = began_s + self._driven / self._rate
         while (left_s := next_s - time.monotonic()) > 0 and not self._progress.aborted:
             self._never.wait(min(left_s, _SLEEP_S_MAX))
 

@@ -11,12 +11,14 @@ from queues.codes import Code
 from queues.models import Group
 from queues.problems import Problem
 from queues.selectors.control import GroupView
+from queues.selectors.listing import Filter
+from queues.selectors.matching import matches, select
 from queues.selectors.rules import rule_of
 from queues.selectors.scheduled import (
+    ANYTHING,
     Place,
     Window,
     nearest_places,
-    waiting_ids,
     waiting_view,
 )
 from queues.services.changes import refusal
@@ -86,7 +88,9 @@ def get_retry(*, group: GroupView, message_id: str) -> MessageView:
 def cancel_retry(*, group: GroupView, message_id: str, by: str, reason: str | None) -> Decision:
     """The group never receives it again; raises `too_late`, `message_not_found`."""
     chains = wires.wiring().get_store().chains
-    decision = chains.cancel_retry(group.name, message_id, by=by, reason=reason)
+    decision = found = chains.cancel_retry(group.name, message_id, by=by, reason=reason)
+    while found.outcome == "cancelled":  # Since a reset two of its retries may wait.
+        found = chains.cancel_retry(group.name, message_id, by=by, reason=reason)
     if decision.outcome not in ("cancelled", "already_cancelled"):
         raise refusal(decision)
     return decision
@@ -115,13 +119,22 @@ def list_retries(
     return views, places[limit - 1] if len(places) > limit else None, count
 
 
+def cancel_waiting(group: str, *, by: str, reason: str) -> int:
+    """Cancel the group's waiting retries; how many there were.
+
+    Each by its own unit: since a reset two retries of one message may wait.
+    """
+    bulk, topic = wires.wiring().get_store().bulk, RETRY_PREFIX + group
+    cancelled = 0
+    while True:
+        before = cancelled
+        for units in matches(select(Filter(Window(topic=topic, retries=True)), ANYTHING)):
+            cancelled += len(units) - len(bulk.cancel(units, by=by, reason=reason))
+        if cancelled == before:
+            return cancelled  # What is left was handed over or parked meanwhile.
+
+
 def purge_chains(group: str, *, by: str) -> None:
     """Cancel the group's waiting retries and give up its dead letters."""
-    chains = wires.wiring().get_store().chains
-    while waiting := waiting_ids(RETRY_PREFIX + group):
-        outcomes = [
-            chains.cancel_retry(group, one, by=by, reason="group purged").outcome for one in waiting
-        ]
-        if "cancelled" not in outcomes:
-            break  # All were handed over or parked meanwhile.
-    chains.discard_all(group, by=by)
+    cancel_waiting(group, by=by, reason="group purged")
+    wires.wiring().get_store().chains.discard_all(group, by=by)

@@ -19,6 +19,8 @@ from queues.store.hashes import java_hash
 
 #: Where the next message without a queue of its own goes; each process begins anew.
 _turns = itertools.count()
+#: When a topic was made that will be.
+_NOT_MADE = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +49,23 @@ def declare_topic(*, name: str, queues: int | None, by: str) -> Declared:
 
 
 def topic_for_send(name: str) -> TopicView:
-    """The topic; an unknown one is made where auto-creation is on."""
+    """The topic; an unknown one as it will be made (`made`) where auto-creation is on."""
     topic = control.cache.current().topics.get(name) or control.find_topic(name)
     if topic is not None:
         return topic
     check_topic_name(name)
     if not wires.wiring().get_rules().auto_create_topics:
         return control.get_topic(name)
+    return TopicView(name, TOPIC_QUEUES_DEFAULT, {}, _NOT_MADE)
+
+
+def made(topic: TopicView) -> TopicView:
+    """The topic of a send that is about to be stored, made if it is not there."""
+    if topic.created_ms != _NOT_MADE:
+        return topic
     with transaction.atomic():
-        _create(name, TOPIC_QUEUES_DEFAULT, by="auto-creation")
-    return control.get_topic(name)
+        _create(topic.name, TOPIC_QUEUES_DEFAULT, by="auto-creation")
+    return control.get_topic(topic.name)
 
 
 def choose_queue(topic: TopicView, *, queue: int | None, sharding_key: str | None) -> int:

@@ -1,12 +1,14 @@
 """Every page in a real browser: whole, without complaint, wide and light, narrow and dark."""
 
+import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.support.browsing import LOOKS, Visitor, call
-from tests.support.platforms import client_of
+from tests.support.platforms import Running, await_that, client_of
 
 pytestmark = pytest.mark.browser
 
@@ -63,6 +65,70 @@ def test_the_pages_of_one_message_are_accessible_and_fit(visitor: Visitor, part:
     body = {"order": 7, "text": "x" * 300}
     message_id = first_id(visitor, {"body": body, "delay": "2h", "keys": ["k" * 100]})
     look_at(visitor, f"/admin/messages/{message_id}/{part}")
+
+
+#: As long as they may be, and nowhere to break.
+TOPIC, GROUP = "t" * 127, "G" * 110
+
+
+@pytest.fixture(scope="module")
+def long_names(running: Running) -> dict[str, str]:
+    """A group of such a name that has something of everything; by what stands for it in a path."""
+    with client_of(running) as client:
+        subscription = {"topic": TOPIC, "tags": "paid || due || sent || lost"}
+        group = {"subscriptions": [subscription], "start_from": "earliest"}
+        call(client, "PUT", f"/groups/{GROUP}", group)
+        for _ in range(3):
+            call(client, "POST", f"/topics/{TOPIC}/messages", {"body": "x", "tag": "due"})
+        later = {"body": "x", "tag": "due", "delay": "2h"}
+        waiting = call(client, "POST", f"/topics/{TOPIC}/messages", later)
+        got: list[Any] = []
+        asked = {"max_messages": 3, "wait_seconds": 5, "lease_seconds": 3600, "consumer_id": "c"}
+        await_that(
+            lambda: (
+                got.extend(call(client, "POST", f"/groups/{GROUP}/receive", asked)["messages"])
+                or len(got) == 3
+            ),
+            within_s=60,
+            what="the messages of the group with the long name are received",
+        )
+        retry = {"receipts": [got[0]["receipt"]], "reason": "no", "delay": "2h"}
+        call(client, "POST", f"/groups/{GROUP}/retry", retry)
+        dead = {"receipts": [got[1]["receipt"]], "reason": "never"}
+        call(client, "POST", f"/groups/{GROUP}/dead-letter", dead)
+    return {
+        "TOPIC": TOPIC, "GROUP": GROUP, "WAITING": waiting["id"], "HELD": got[2]["id"],
+        "DEAD": got[1]["id"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "topics/", "topics/TOPIC/", "topics/TOPIC/delete/", "topics/TOPIC/purge/",
+        "topics/TOPIC/change/", "groups/", "groups/GROUP/", "groups/GROUP/change/",
+        "groups/GROUP/delete/", "groups/GROUP/pause/", "groups/GROUP/retries/",
+        "groups/GROUP/dead-letters/", "groups/GROUP/dead-letters/DEAD/", "messages/?topic=TOPIC",
+        "messages/WAITING/", "messages/WAITING/cancel/", "messages/HELD/",
+    ],
+)  # fmt: skip
+def test_names_as_long_as_they_may_be_fit(
+    visitor: Visitor, long_names: dict[str, str], path: str
+) -> None:
+    whole = re.sub("[A-Z]{4,}", lambda found: long_names[found[0]], path)
+    page = visitor.page
+    for width in (1440, 800, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        visitor.open(f"/admin/{whole}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert width < 1440 or page.evaluate(_CUT_OFF) == []
+        # Beside a long name the rest keeps its room: no column of single letters.
+        narrow = "() => [...document.querySelectorAll('main dd')].filter(e => e.clientWidth < 80)"
+        assert page.evaluate(f"({narrow})().map(e => e.outerHTML.slice(0, 80))") == []
+    crumbs = page.locator(".crumbs li:first-child a")
+    cut = crumbs.evaluate_all("all => all.filter(e => e.scrollWidth > e.clientWidth).length")
+    assert cut == 0, "a short crumb is whole"
+    assert visitor.complaints(LOOKS) == []
 
 
 def test_keys_with_limits_and_an_end_fit_with_all_their_actions(visitor: Visitor) -> None:

@@ -110,3 +110,30 @@ def test_no_request_on_the_path_of_a_message_makes_a_query(api, django_assert_nu
         receipts = [message["receipt"] for message in api.receive()]
         api.post("groups/billing/ack", {"receipts": receipts})
         api.get("groups/billing/lag")
+
+
+def test_a_message_tells_of_the_groups_within_the_patterns_alone(api):
+    api.group("billing")
+    api.group("mail")
+    path = f"messages/{api.send()['id']}"
+    limited = api.as_(groups=("bill*",))
+    assert [one["group"] for one in limited.get(path).json["groups"]] == ["billing"]
+
+
+def test_the_audit_log_leaves_out_what_is_outside_the_patterns(api):
+    for name in ("eu-orders", "orders"):
+        api.put(f"topics/{name}", {})
+        api.put(f"groups/{name}", {"subscriptions": [{"topic": name}]})
+    limited = api.as_(topics=("eu-*",), groups=("eu-*",))
+    limited.put("topics/eu-mail", {})
+    first = limited.get("audit-log?page_size=2").json
+    second = limited.get(f"audit-log?page_size=2&page_token={first['next_page_token']}").json
+    told = [(one["action"], one["subject"]) for one in first["items"] + second["items"]]
+    assert told == [
+        ("topic.create", "eu-mail"),
+        ("group.create", "eu-orders"),
+        ("topic.create", "eu-orders"),
+    ]
+    assert second["next_page_token"] == ""
+    every = {one["action"] for one in api.get("audit-log").json["items"]}
+    assert "key.create" in every

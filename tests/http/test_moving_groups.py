@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from queues.selectors import control
+
 NOW_MS = 1_790_000_000_000
 
 
@@ -125,16 +127,36 @@ def test_a_reset_is_audited(api):
     assert entry["detail"]["to"] == "earliest"
 
 
-def test_a_poll_that_waits_as_its_group_is_paused_says_so(api, wiring):
+@pytest.mark.parametrize("woken", [True, False], ids=["woken", "its time is up"])
+def test_a_poll_that_waits_as_its_group_is_paused_says_so(api, wiring, woken):
     api.group()
 
-    def pause_and_wake(*_: Any) -> bool:
+    def pause_meanwhile(*_: Any) -> bool:
         api.post("groups/billing/pause")
-        return True
+        return woken
 
-    wiring.watch.wait = pause_and_wake
+    wiring.watch.wait = pause_meanwhile
     answer = api.post("groups/billing/receive", {"wait_seconds": 20})
     assert answer.json == {"messages": [], "paused": True}
+
+
+def test_what_a_poll_waits_for_is_known_to_be_changed(api, wiring):
+    api.group()
+    sources = control.get_group("billing").sources
+    is_changed = wiring.watch.is_changed
+    assert not is_changed("billing", sources)
+    assert not is_changed("billing@1f", sources), "one of its consumers"
+    api.group(max_retries=3)
+    assert not is_changed("billing", sources)
+    api.group(topic="mail")
+    assert is_changed("billing", sources)
+    api.group()
+    api.post("groups/billing/pause")
+    assert is_changed("billing", sources)
+    api.post("groups/billing/resume")
+    assert not is_changed("billing", sources)
+    api.delete("groups/billing")
+    assert is_changed("billing", sources)
 
 
 def test_a_paused_group_still_extends_and_goes_on_when_it_is_resumed(api):
@@ -224,3 +246,46 @@ def test_a_queue_with_much_shares_with_those_with_little(api):
         api.send(queue=queue)
     came = [message["queue"] for _ in range(4) for message in api.receive(max_messages=8)]
     assert {1, 2} <= set(came)
+
+
+def fail_twice(api: Any, verb: str) -> str:
+    """Fail a message, begin anew, fail it again; its id."""
+    api.group()
+    message_id: str = api.send(body="a")["id"]
+    for _ in range(2):
+        api.post(f"groups/billing/{verb}", receipts(api.receive()))
+        reset(api, "earliest")
+    return message_id
+
+
+def test_a_cancel_after_a_reset_cancels_all_retries_of_the_message(api, clock):
+    message_id = fail_twice(api, "retry")
+    assert len(api.get("groups/billing/retries").json["items"]) == 2
+    for outcome in ("cancelled", "already_cancelled"):
+        answer = api.delete(f"groups/billing/retries/{message_id}")
+        assert answer.json["outcome"] == outcome
+    assert api.get("groups/billing/retries").json["items"] == []
+    reset(api, "latest")
+    clock.advance(60_000)
+    api.hand_over_what_is_due()
+    assert api.receive() == []
+
+
+def test_a_reset_and_a_purge_cancel_all_retries_of_a_message(api, clock):
+    fail_twice(api, "retry")
+    assert reset(api, "latest", retries="cancel").json["cancelled_retries"] == 2
+    api.delete("groups/billing?purge=true")
+    fail_twice(api, "retry")
+    api.delete("groups/billing?purge=true")
+    api.group(start_from="latest")
+    clock.advance(60_000)
+    api.hand_over_what_is_due()
+    assert api.receive() == []
+
+
+def test_a_message_that_dies_again_after_a_reset_is_one_dead_letter(api):
+    message_id = fail_twice(api, "dead-letter")
+    letters = api.get("groups/billing/dead-letters").json["items"]
+    assert [letter["id"] for letter in letters] == [message_id]
+    api.delete(f"groups/billing/dead-letters/{message_id}")
+    assert api.get("groups/billing/dead-letters").json["items"] == []

@@ -106,3 +106,19 @@ def test_a_poll_does_not_turn_while_its_keys_are_blocked(ordered, wiring):
     assert not group.outlook("billing", sources, wiring.clock.now_ms()).ready
     ordered.post("groups/billing/ack", receipts([held]))
     assert group.outlook("billing", sources, wiring.clock.now_ms()).ready
+
+
+def test_a_receipt_that_ended_its_message_answers_the_same_again(ordered):
+    first = ordered.send(body="a", sharding_key="k")["id"]
+    ordered.send(body="b", sharding_key="k")
+    (message,) = ordered.receive()
+    assert message["id"] == first
+
+    def end():
+        body = {"receipts": [message["receipt"]], "reason": "no"}
+        answer = ordered.post("groups/billing/dead-letter", body)
+        return [one["outcome"] for one in answer.json["results"]]
+
+    assert end() == ["dead"]
+    assert len(ordered.receive()) == 1, "the next of its key"
+    assert end() == ["dead"]

@@ -3,7 +3,7 @@
 import pytest
 
 from queues.services.operations import carry_out
-from queues.services.redriving import RedriveRunner
+from queues.services.redriving import RedriveRunner, _Run
 
 NOW_MS = 1_790_000_000_000
 
@@ -63,6 +63,17 @@ def test_an_id_is_driven_once_unless_it_is_asked_for_again(api, dead):
     assert outcomes(api, {"ids": dead[:1]}) == ["already_redriven"]
     assert outcomes(api, {"ids": dead[:1], "again": True}) == ["redriven"]
     assert len(api.receive()) == 1
+
+
+@pytest.mark.parametrize("which", [{"all": True}, {"filter": {"topic": "orders"}}])
+def test_all_and_filters_drive_what_is_marked_when_asked_for_again(api, dead, which):
+    outcomes(api, {"ids": dead[:1]})
+    settle(api, "ack", *api.receive())
+    asked = {**which, "again": True}
+    dry = api.post("groups/billing/dead-letters/redrive", {**asked, "dry_run": True}).json
+    assert dry["count"] == 3
+    assert outcomes(api, asked) == ["redriven"] * 3
+    assert sorted(message["id"] for message in api.receive()) == dead
 
 
 def test_all_and_filters_skip_what_is_marked(api, dead):
@@ -172,6 +183,23 @@ def test_an_operation_that_is_stopped_half_way_drives_the_rest_and_none_twice(
     assert result_of(api, operation_id)["redriven"] == 3
     second = api.receive()
     assert sorted(message["id"] for message in first + second) == dead
+
+
+def test_an_operation_that_is_taken_up_does_not_wait_for_what_was_driven_before(
+    api, dead, running, monkeypatch
+):
+    operation_id = running({"all": True, "messages_per_second": 1000}, stop_at=2)
+    asked_s: list[float] = []
+    keep_pace = _Run._keep_pace
+
+    def note(self, began_s):
+        asked_s.append(self._driven / self._rate)
+        keep_pace(self, began_s)
+
+    monkeypatch.setattr(_Run, "_keep_pace", note)
+    assert carry_out(operation_id, is_stopping=lambda: False)
+    assert result_of(api, operation_id)["redriven"] == len(dead)
+    assert asked_s[0] == 0, "the first was driven before, and kept its pace then"
 
 
 @pytest.mark.usefixtures("dead")

@@ -199,6 +199,21 @@ def test_a_full_disk_is_503_and_says_so(api, monkeypatch):
         assert answer.json["hint"]
 
 
+def test_a_store_that_cannot_be_opened_is_503_and_the_log_says_why(api, monkeypatch, caplog):
+    from queues.store.errors import FormatDamaged  # noqa: PLC0415
+
+    def refuse():
+        raise FormatDamaged(path="/data/store/postdate/format.json")
+
+    monkeypatch.setattr(wires.wiring(), "get_store", refuse)
+    answer = api.post("topics/orders/messages", {"body": "x"})
+    assert (answer.status, answer.code) == (503, "store_failed")
+    assert int(answer.headers["Retry-After"]) > 0
+    assert "/data" not in str(answer.json)
+    assert "/data/store/postdate/format.json" in caplog.text
+    assert "from a backup" in caplog.text
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(),

@@ -326,3 +326,54 @@ def test_an_idempotency_key_on_a_batch_is_400(api):
     body = json.dumps({"messages": [{"body": "x"}]}).encode()
     answer = api.call("POST", "topics/orders/messages/batch", raw=body, Idempotency_Key="a")
     assert (answer.status, answer.code) == (400, "idempotency_key_on_batch")
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ({"body": ""}, "body_required"),
+        ({"body": "x", "delay": "41d"}, "delay_out_of_range"),
+        ({"body": "x", "delay": "soon"}, "delay_invalid"),
+        ({"body": "x", "queue": 99}, "queue_unknown"),
+        ({"body": "x", "tag": "a||b"}, "tag_invalid"),
+        ({"body": "x", "idempotency_key": ""}, "idempotency_key_invalid"),
+    ],
+)
+def test_a_refused_send_makes_no_topic(api, message, code):
+    assert api.post("topics/new/messages", message).code == code
+    (result,) = api.post("topics/new/messages/batch", {"messages": [message]}).json["results"]
+    assert result["code"] == code
+    assert api.get("topics/new").status == 404
+
+
+def test_an_idempotent_send_makes_its_topic_and_is_answered_again(api):
+    sent = [
+        api.post("topics/new/messages", {"body": "x", "idempotency_key": "1"}) for _ in range(2)
+    ]
+    assert [one.status for one in sent] == [201, 201]
+    assert sent[0].json["id"] == sent[1].json["id"]
+    assert sent[1].headers["Idempotency-Replayed"] == "true"
+
+
+@pytest.mark.parametrize(
+    "delay", ["1000000000000000d", "99999999999999999999d", "PT9999999999999999S"]
+)
+def test_a_delay_beyond_all_measure_is_out_of_range(api, delay):
+    refused(api, {"body": "x", "delay": delay}, 422, "delay_out_of_range")
+
+
+def test_an_item_of_a_batch_is_told_the_maximum(api):
+    long, high = batch(api, {"body": "x", "delay": "41d"}, {"body": "x", "delay_level": 99}).json[
+        "results"
+    ]
+    assert (long["maximum"], long["maximum_ms"]) == ("40d", 40 * 86_400_000)
+    assert high["maximum"] == 18
+
+
+@pytest.mark.parametrize(
+    "path", ["topics/orders/messages?delay=1h", "topics/orders/messages/batch?x"]
+)
+def test_an_unknown_parameter_is_refused_and_nothing_is_sent(api, path):
+    answer = api.post(path, {"body": "x"} if "batch" not in path else {"messages": [{"body": "x"}]})
+    assert (answer.status, answer.code) == (422, "field_unknown")
+    assert api.get("topics/orders").status == 404

@@ -6,7 +6,7 @@ A lease lasts until it is settled; `expire` ends one as the server would.
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import httpx
@@ -20,11 +20,15 @@ POLL_S = 0.02
 class FakeGroup:
     """One group; call it with a request."""
 
-    def __init__(self, count: int = 0, *, fail_first: int = 0) -> None:
+    def __init__(
+        self, count: int = 0, *, fail_first: int = 0, bodies: Mapping[str, str] | None = None
+    ) -> None:
         self._changed = threading.Condition()
         self._ready: list[tuple[str, int]] = []
         self._leased: dict[str, tuple[str, int]] = {}
         self._receipts = 0
+        #: Bodies of messages as JSON, digit by digit; the others have their id.
+        self._bodies = bodies or {}
         #: How many of the next requests are answered with 503.
         self.failing = fail_first
         #: What it was told, in order: verb and message, and the rest of the request.
@@ -73,7 +77,10 @@ class FakeGroup:
             else:
                 answer = {"results": [self._settle(verb, one) for one in asked["receipts"]]}
             self._changed.notify_all()
-        return httpx.Response(200, json=answer)
+        text = json.dumps(answer)
+        for one, body in self._bodies.items():
+            text = text.replace(f'"body": "{one}"', f'"body": {body}')
+        return httpx.Response(200, text=text)
 
     async def answer(self, request: httpx.Request) -> httpx.Response:
         """For an asynchronous client: nothing here waits longer than `POLL_S`."""

@@ -46,6 +46,8 @@ class QueuesInMemory:
         self.chains = NoChains()
         #: So many of the last messages of each queue cannot be read yet.
         self.unreadable = 0
+        #: How often the control plane was changed.
+        self.changes = 0
         self._records: list[bytes | None] = []
         self._units: dict[tuple[str, int], list[tuple[int, int, int]]] = {}
         self._min: dict[tuple[str, int], int] = {}
@@ -102,6 +104,10 @@ class QueuesInMemory:
     def queue_tips(self) -> npt.NDArray[np.int64]:
         """The next offset of every queue, in order of first use."""
         return np.array([len(units) for units in self._units.values()], np.int64)
+
+    def generation(self) -> int:
+        """How often the control plane was changed."""
+        return self.changes
 
     def queue_place(self, number: int) -> tuple[str, int]:
         """Topic and queue of a queue's number."""

@@ -127,6 +127,9 @@ class BatchResult(Struct, kw_only=True, gc=False):
     detail: str | UnsetType = UNSET
     #: Into the request's body.
     pointer: str | UnsetType = UNSET
+    #: Of a delay or level out of range: the longest delay, or the highest level.
+    maximum: str | int | UnsetType = UNSET
+    maximum_ms: int | UnsetType = UNSET
     #: Of a congested slot: the nearest time with room, and when the same delay has room.
     nearest_free_at: str | UnsetType = UNSET
     nearest_free_at_ms: int | UnsetType = UNSET

@@ -254,3 +254,20 @@ def test_a_lease_that_another_process_gives_back_wakes_a_waiter_at_once(tmp_path
         watch.close()
         here_consuming.close()
         there_consuming.close()
+
+
+def test_a_change_of_its_group_wakes_all_that_wait(world: World) -> None:
+    changed: set[str] = set()
+    world.watch.is_changed = lambda name, _: name in changed
+    world.wait("g", 2)
+    world.wait("other")
+    changed.add("g")
+    world.queues.changes += 1
+
+    def ticked() -> bool:
+        world.clock.advance(50)
+        with world.changed:
+            return len(world.woken) == 2
+
+    assert world.comes_true(ticked)
+    assert world.woken == [("g", True)] * 2

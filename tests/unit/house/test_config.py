@@ -8,6 +8,8 @@ import pytest
 from postdate.config import Config, ConfigInvalid, misspelt_variables
 from postdate.secrets_folder import read_or_make_secret, write_once
 from postdate.sizes import parse_bytes
+from postdate.wiring import store_settings
+from scheduler.wheel.geometry import WheelGeometry
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +56,62 @@ def test_every_wrong_variable_is_named_with_what_to_write(monkeypatch: pytest.Mo
     assert "1h30m" in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("POSTDATE_RETENTION", "99999999999w", "at most 100 years"),
+        ("POSTDATE_TIMER_MAX_DELAY", "36526d", "at most 100 years"),
+        ("DATABASE_URL", "garbage", "write postgres://"),
+        ("DATABASE_URL", "mysql://x/y", "write postgres://"),
+        ("DATABASE_URL", "postgres://u:p@host:99999/name", "write postgres://"),
+        ("DATABASE_URL", "postgres://u:p@host", "write postgres://"),
+        ("CELERY_BROKER_URL", "garbage", "write redis://"),
+        ("CELERY_BROKER_URL", "amqp://host", "write redis://"),
+        ("CELERY_BROKER_URL", "redis://host:port/0", "write redis://"),
+        ("CELERY_BROKER_URL", "redis:host", "write redis://"),
+        ("POSTDATE_PUBLIC_URL", "https://x:99999", "with its scheme"),
+        ("POSTDATE_PUBLIC_URL", "https://x:0", "with its scheme"),
+        ("POSTDATE_PUBLIC_URL", "https://[x", "with its scheme"),
+        ("POSTDATE_DATA_DIR", "/etc/passwd", "/etc/passwd is not a directory"),
+        ("POSTDATE_DATA_DIR", "/etc/passwd/data", "/etc/passwd is not a directory"),
+        ("POSTDATE_DATA_DIR", "~nobody-of-this-name/data", "name a directory"),
+    ],
+)
+def test_what_would_fail_later_is_refused_at_once(
+    monkeypatch: pytest.MonkeyPatch, name: str, text: str, told: str
+) -> None:
+    monkeypatch.setenv(name, text)
+    with pytest.raises(ConfigInvalid, match=f"{name}.*: .*{told}") as refused:
+        Config.load()
+    assert "u:p@" not in str(refused.value), "a password is not repeated"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("POSTDATE_RETENTION", "36525d"),
+        ("DATABASE_URL", "postgres://user:password@host:5432/name"),
+        ("DATABASE_URL", "postgresql:///name"),
+        ("DATABASE_URL", "sqlite:////var/lib/postdate.sqlite3"),
+        ("CELERY_BROKER_URL", "memory://"),
+        ("CELERY_BROKER_URL", "redis://:password@host:6379/0"),
+        ("CELERY_BROKER_URL", "rediss://host:6380/0?ssl_cert_reqs=required"),
+        ("CELERY_BROKER_URL", "redis+socket:///run/redis.sock"),
+        ("POSTDATE_PUBLIC_URL", "https://postdate.example.com:8443"),
+        ("POSTDATE_DATA_DIR", "/nowhere/yet"),
+    ],
+)
+def test_what_can_work_is_taken(monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
+    monkeypatch.setenv(name, text)
+    assert Config.load()
+
+
+def test_a_data_directory_that_can_keep_no_key_is_told_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "secrets").write_text("in the way")
+    with pytest.raises(ConfigInvalid, match=r"POSTDATE_DATA_DIR .*cannot be kept there"):
+        Config.load().signing_key()
+
+
 @pytest.mark.parametrize("text", ["1s soon", "1s  5s", "1s,5s", "1w"])
 def test_a_level_table_that_cannot_be_read_is_refused(
     monkeypatch: pytest.MonkeyPatch, text: str
@@ -61,6 +119,50 @@ def test_a_level_table_that_cannot_be_read_is_refused(
     monkeypatch.setenv("POSTDATE_DELAY_LEVELS", text)
     with pytest.raises(ConfigInvalid, match=r"POSTDATE_DELAY_LEVELS .*one space between them"):
         Config.load()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("POSTDATE_TIMER_PRECISION", "101s", "at most 100 s"),
+        ("POSTDATE_TIMER_WINDOW", "13d", "at most 12 days"),
+        ("POSTDATE_TIMER_WINDOW", "1s", "at least 4 slots"),
+    ],
+)
+def test_a_wheel_that_cannot_be_made_is_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, text: str, told: str
+) -> None:
+    monkeypatch.setenv(name, text)
+    with pytest.raises(ConfigInvalid, match=f"{name} .*{told}"):
+        Config.load()
+
+
+def test_the_smallest_window_is_counted_in_slots_of_the_width_that_is_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("POSTDATE_TIMER_WINDOW", "399s")
+    assert Config.load().timer_window_ms == 399_000
+    monkeypatch.setenv("POSTDATE_TIMER_PRECISION", "100s")
+    with pytest.raises(ConfigInvalid, match="at least 4 slots"):
+        Config.load()
+    monkeypatch.setenv("POSTDATE_TIMER_PRECISION", "101s")
+    with pytest.raises(ConfigInvalid, match="at most 100 s") as refused:
+        Config.load()
+    assert "POSTDATE_TIMER_WINDOW" not in str(refused.value), "one cause is told once"
+    monkeypatch.setenv("POSTDATE_TIMER_PRECISION", "100s")
+    monkeypatch.setenv("POSTDATE_TIMER_WINDOW", "400s")
+    assert store_settings(Config.load()).sizes.timer_window_slots == 4
+
+
+@pytest.mark.parametrize(
+    ("precision", "window"), [("100s", "12d"), ("100s", "400s"), ("1ms", "4ms")]
+)
+def test_every_wheel_that_the_configuration_takes_can_be_made(
+    monkeypatch: pytest.MonkeyPatch, precision: str, window: str
+) -> None:
+    monkeypatch.setenv("POSTDATE_TIMER_PRECISION", precision)
+    monkeypatch.setenv("POSTDATE_TIMER_WINDOW", window)
+    assert WheelGeometry.of(store_settings(Config.load()).sizes)
 
 
 def test_a_refused_secret_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:

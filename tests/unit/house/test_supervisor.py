@@ -1,5 +1,11 @@
-"""The supervisor's two judgements: when to start again, and what stands still."""
+"""The supervisor's judgements: whether to begin, when to start again, and what stands still."""
 
+import socket
+
+import pytest
+
+from postdate.config import Config
+from postdate.supervisor.__main__ import refusal_to_listen
 from postdate.supervisor.backoff import LIVED_MS_ENOUGH, WAIT_MS_MAX, Backoff
 from postdate.supervisor.stalls import LOOK_MS_MAX, STALL_MS_MAX, StallWatch
 
@@ -57,3 +63,19 @@ def test_time_in_which_the_supervisor_did_not_run_is_not_held_against_a_holder()
     watch.observe({"append": (42, 7)}, 500)
     assert watch.observe({"append": (42, 7)}, 3_600_000) == {}
     assert LOOK_MS_MAX < STALL_MS_MAX
+
+
+def test_a_port_that_another_server_has_is_in_use() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        config = Config(host="127.0.0.1", port=other.getsockname()[1])
+        assert "is in use" in str(refusal_to_listen(config))
+    assert refusal_to_listen(config) is None
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "not a host", "a..b"])
+def test_an_address_that_is_not_this_machines_is_not_said_to_be_in_use(host: str) -> None:
+    refusal = str(refusal_to_listen(Config(host=host, port=8000)))
+    assert "in use" not in refusal
+    assert "POSTDATE_HOST" in refusal

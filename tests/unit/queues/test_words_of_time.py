@@ -38,7 +38,7 @@ def test_a_duration_is_understood(text, length_ms):
 @pytest.mark.parametrize(
     "text",
     ["", "5", "s", "soon", "5 s", "5sec", "1m1h", "5s5s", "P", "PT", "P1Y", "P1M", "P1DT", "1e3s",
-     "٣s", "5S", "pt5s", "--5s", "+5s", ".5s", "5.s", "9" * 16 + "s", "5s\n", "P1H"],
+     "٣s", "5S", "pt5s", "--5s", "+5s", ".5s", "5.s", "9" * 31 + "s", "5s\n", "P1H"],
 )  # fmt: skip
 def test_anything_else_is_not(text):
     assert parse_duration(text) is None
