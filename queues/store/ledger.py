@@ -246,8 +246,11 @@ class Ledger(EntryFile):
         self._file.truncate(min(self._file.size(), entry_at(end)))
 
     def begin_change(self) -> None:
-        """Note that a change has begun, before anything else that belongs to it is written."""
-        if self._changing:
+        """Note that a change has begun, before anything else that belongs to it is written.
+
+        Without a live header there is nothing to note it in: the next one counts all entries.
+        """
+        if self._changing or self.header is None:
             return
         self._changing = True
         self._sequence += 1 - self._sequence % 2

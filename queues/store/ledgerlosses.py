@@ -35,17 +35,18 @@ def cut(ledger: Ledger, end: int, log_end: int) -> None:
     """
     _cut_entries(ledger, end)
     header = ledger.header
-    if header is None:
-        return
+    # What a damaged header left behind is taken over by the one that is made in its place.
+    start, stop = (header.punched, header.cursor) if header else (0, ledger.written_end(0))
     changed = False
-    for first in range(header.punched, header.cursor, LEDGER_SCAN_ENTRIES):
-        entries = ledger.entries(first, min(LEDGER_SCAN_ENTRIES, header.cursor - first))
+    for first in range(start, stop, LEDGER_SCAN_ENTRIES):
+        entries = ledger.entries(first, min(LEDGER_SCAN_ENTRIES, stop - first))
         lost = np.flatnonzero(entries[:, 1] >= log_end)
         if len(lost):
             ledger.put(first + lost, with_state(entries[lost, 0], State.READY))
-            header.floor = min(header.floor, first + int(lost[0]))
+            if header:
+                header.floor = min(header.floor, first + int(lost[0]))
             changed = True
-    if changed:
+    if changed and header:
         ledger.count_anew(header)
 
 
@@ -53,8 +54,7 @@ def _cut_entries(ledger: Ledger, end: int) -> None:
     header = ledger.header
     if max(header.cursor if header else 0, ledger.written_end(0)) <= end:
         return
-    if header is not None:
-        ledger.begin_change()
+    ledger.begin_change()
     ledger.take_off(end)
     if header is None:
         return

@@ -19,6 +19,14 @@ def keep_only_the_header(machine: Machine, ledger: Path) -> None:
     machine._contents[inode] = data[:HEADER_BYTES] + old[HEADER_BYTES:]
 
 
+def ledgers_reach_the_device(machine: Machine, *, header: bytes = b"") -> None:
+    """All that the ledgers tell is on the device, where wanted behind a damaged header."""
+    for ledger in (machine.root / "postdate/ledger/billing/orders").iterdir():
+        with ledger.open("r+b") as file:
+            file.write(header)
+        machine.sync_file(ledger, ledger.stat().st_ino)
+
+
 @pytest.mark.parametrize("flushed", [True, False])
 def test_a_message_that_failed_comes_once_whether_the_log_lost_its_retry_or_not(
     tmp_path: Path, flushed: bool
@@ -43,6 +51,48 @@ def test_a_message_that_failed_comes_once_whether_the_log_lost_its_retry_or_not(
         clock.advance(LEASE_MS - 1)
         again.hand_over()
     assert came == [message_id]
+    again.close()
+
+
+def test_what_recovery_made_ready_again_stays_so_when_the_power_is_lost_again(
+    tmp_path: Path,
+) -> None:
+    machine, clock = Machine(tmp_path / "store"), ManualClock()
+    process = Process(machine.root, clock, machine.disk())
+    (message_id,) = process.send(1)
+    process.store.flush()
+    (delivery,) = process.receive()
+    process.consuming.failing.fail(
+        GROUP, [delivery.receipt], RULE, Verdict("it failed"), clock.now_ms()
+    )
+    ledgers_reach_the_device(machine)  # They tell of a retry that the log will lose.
+    machine.power_cut()
+    between = Process(machine.root, clock, machine.disk())
+    others = between.send(20)  # What lies now where the retry would have.
+    between.store.flush()
+    machine.power_cut()
+    again = Process(machine.root, clock, machine.disk())
+    came = [id_of(one) for _ in range(3) for one in again.receive()]
+    assert sorted(came) == sorted([message_id, *others])
+    again.close()
+
+
+def test_what_lies_behind_a_damaged_header_forgets_retries_that_the_log_lost(
+    tmp_path: Path,
+) -> None:
+    machine, clock = Machine(tmp_path / "store"), ManualClock()
+    process = Process(machine.root, clock, machine.disk())
+    (message_id,) = process.send(1)
+    process.store.flush()
+    (delivery,) = process.receive()
+    process.consuming.failing.fail(
+        GROUP, [delivery.receipt], RULE, Verdict("it failed"), clock.now_ms()
+    )
+    ledgers_reach_the_device(machine, header=b"\xff" * 64)
+    machine.power_cut()
+    again = Process(machine.root, clock, machine.disk())
+    again.send(20)
+    assert message_id in [id_of(one) for _ in range(3) for one in again.receive()]
     again.close()
 
 
