@@ -98,9 +98,10 @@ class History:
             while at < stop:
                 found = check_record(data, at, stop, base + at, sealed=True)
                 assert found.state in (RecordState.WHOLE, RecordState.FILLER), (base + at, found)
+                # A filler as well: the machine may lose it, and a record lie in its place after.
+                raw = bytes(data[at : at + found.size])
+                self._records[base + at] = raw
                 if found.state is RecordState.WHOLE:
-                    raw = bytes(data[at : at + found.size])
-                    self._records[base + at] = raw
                     self._apply(decode_record(raw, verify=False), base + at, latest_ms)
                 at += found.size
             self.position = base + at
