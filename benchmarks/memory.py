@@ -149,7 +149,8 @@ def watched(pid: int) -> Iterator[dict[int, float]]:
 def kill_family(pid: int) -> None:
     """SIGKILL to every process of a platform, the supervisor first so that it restarts nothing."""
     for member in family(pid):
-        os.kill(member, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # Some end with the supervisor.
+            os.kill(member, signal.SIGKILL)
 
 
 if __name__ == "__main__":
