@@ -1,7 +1,8 @@
 """Periods: which time a scheduled report covers, and when the next one starts.
 
 Hours and days are the schedule's zone's. A start that a change of the clocks leaves out comes when
-the clocks have moved; one that comes twice counts once.
+the clocks have moved; one that comes twice counts once. An hour ends when the clocks show a full
+one: where they move by half an hour (Lord Howe) one hour of a year takes 90 minutes.
 """
 
 from dataclasses import dataclass
@@ -30,10 +31,11 @@ class Timing:
         place = ZoneInfo(self.zone)
         local = datetime.fromtimestamp(now_ms / 1000, place)
         if self.every == "hour":
-            # Counted in real hours from the last full one, so that none is left out or comes twice.
-            begun_ms = now_ms - _into_hour_ms(now_ms, place)
-            at_ms = begun_ms + self.minute * 60_000
-            return at_ms if at_ms > now_ms else at_ms + 3_600_000
+            # Counted from the last full one, so that none is left out or comes twice.
+            begun_ms = _last_full_hour_ms(now_ms, place)
+            if begun_ms + self.minute * 60_000 <= now_ms:
+                begun_ms = _full_hour_ms(begun_ms + QUARTER_MS, place, QUARTER_MS)
+            return begun_ms + self.minute * 60_000
         day = local.replace(hour=self.hour, minute=self.minute, second=0, microsecond=0, fold=0)
         for _ in range(9):
             at_ms = round(day.astimezone(UTC).timestamp() * 1000)
@@ -46,8 +48,8 @@ class Timing:
         """The period of a report that starts then: the last whole one, in quarter-hours."""
         place = ZoneInfo(self.zone)
         if self.every == "hour":
-            to_ms = start_ms - _into_hour_ms(start_ms, place)
-            return to_ms - 3_600_000, to_ms
+            to_ms = _last_full_hour_ms(start_ms, place)
+            return _last_full_hour_ms(to_ms - 1, place), to_ms
         local = datetime.fromtimestamp(start_ms / 1000, place)
         midnight = local.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
         days = 1 if self.every == "day" else 7
@@ -61,6 +63,13 @@ def whole_quarters(from_ms: int, to_ms: int) -> tuple[int, int]:
     return from_ms // QUARTER_MS * QUARTER_MS, -(-to_ms // QUARTER_MS) * QUARTER_MS
 
 
-def _into_hour_ms(at_ms: int, place: ZoneInfo) -> int:
-    offset = datetime.fromtimestamp(at_ms / 1000, place).utcoffset() or timedelta()
-    return (at_ms + round(offset.total_seconds() * 1000)) % 3_600_000
+def _last_full_hour_ms(at_ms: int, place: ZoneInfo) -> int:
+    """When the clocks last showed a full hour."""
+    return _full_hour_ms(at_ms // QUARTER_MS * QUARTER_MS, place, -QUARTER_MS)
+
+
+def _full_hour_ms(at_ms: int, place: ZoneInfo, step_ms: int) -> int:
+    """The first quarter-hour from one on, in steps, at which the clocks show a full hour."""
+    while datetime.fromtimestamp(at_ms / 1000, place).minute:
+        at_ms += step_ms
+    return at_ms

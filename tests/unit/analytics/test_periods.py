@@ -63,6 +63,19 @@ def test_an_hour_that_comes_twice_has_two_hourly_reports() -> None:
     assert {b - a for a, b in itertools.pairwise(starts)} == {3_600_000}
 
 
+@pytest.mark.parametrize("day", ["2026-04-04", "2026-10-03"])
+@pytest.mark.parametrize("minute", [0, 20, 59])
+def test_hours_follow_each_other_where_clocks_move_by_half_an_hour(day: str, minute: int) -> None:
+    timing = Timing("hour", minute=minute, zone="Australia/Lord_Howe")
+    at_ms = ms(f"{day}T20:00", "Australia/Lord_Howe")
+    periods = []
+    for _ in range(12):
+        at_ms = timing.next_after(at_ms)
+        periods.append(timing.period(at_ms))
+    assert all(one[1] == other[0] for one, other in itertools.pairwise(periods))
+    assert sorted(end - start for start, end in periods) == [3_600_000] * 11 + [5_400_000]
+
+
 @pytest.mark.parametrize("every", ["hour", "day", "week"])
 def test_the_next_start_is_always_later(every: str) -> None:
     timing = Timing(every, minute=59, hour=23, weekday=6, zone="Asia/Kolkata")  # type: ignore[arg-type]
