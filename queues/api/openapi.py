@@ -223,7 +223,8 @@ def _responses(endpoint: Endpoint, schema_of: dict[Any, Any]) -> dict[str, Any]:
 def _common_codes(endpoint: Endpoint) -> tuple[Code, ...]:
     codes: list[Code] = []
     if endpoint.scopes is not None:
-        codes += [Code.UNAUTHORIZED, Code.FORBIDDEN, Code.QUOTA_EXCEEDED, Code.CONTROL_UNAVAILABLE]
+        codes += [Code.UNAUTHORIZED, Code.FORBIDDEN, Code.QUOTA_EXCEEDED]
+        codes += [Code.CONTROL_UNAVAILABLE, Code.STORE_FAILED]
     if endpoint.takes is not None:
         codes += [Code.JSON_INVALID, Code.REQUEST_TOO_LARGE]
     if endpoint.takes is not None or endpoint.query is not None:

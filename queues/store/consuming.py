@@ -197,23 +197,24 @@ class Consuming:
         outcomes: list[Outcome] = ["invalid"] * len(receipts)
         settled_of: list[Acked] = []
         for shown in self._receipts.open(group, receipts):
-            acked = self._ack(Place(group, shown.topic, shown.queue_id), shown, now_ms)
+            acked, is_now = self._ack(Place(group, shown.topic, shown.queue_id), shown, now_ms)
             for position, settled in zip(shown.positions, acked, strict=True):
                 outcomes[position] = "acked" if settled else "expired"
-            if any(acked):
-                offsets = list(compress(shown.offsets, acked))
-                attempts = attempts_of(compress(shown.bouts, acked))
+            if any(is_now):  # A repeated ack is no other event.
+                offsets = list(compress(shown.offsets, is_now))
+                attempts = attempts_of(compress(shown.bouts, is_now))
                 settled_of.append(Acked(shown.topic, shown.queue_id, offsets, attempts))
         if self.tracer is not None and settled_of:
             self.tracer.acked(group, settled_of)
         return outcomes
 
-    def _ack(self, place: Place, shown: Shown, now_ms: int) -> list[bool]:
+    def _ack(self, place: Place, shown: Shown, now_ms: int) -> tuple[list[bool], list[bool]]:
         if self._ledgers.exists(place):
             with self._ledgers.use(place) as ledger, held(ledger, place):
                 if ledger.header is not None:
                     return settle_acks(ledger, shown, now_ms)
-        return [False] * len(shown.offsets)
+        none = [False] * len(shown.offsets)
+        return none, none
 
     # ---- where groups stand
 

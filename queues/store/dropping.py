@@ -35,7 +35,7 @@ class Dropping:
             with self._ledgers.hold(Place(member, shown.topic, shown.queue_id)) as ledger:
                 settled = [False] * len(shown.offsets)
                 if ledger is not None:
-                    settled = settle_acks(ledger, shown, now_ms, State.DROPPED)
+                    settled, _ = settle_acks(ledger, shown, now_ms, State.DROPPED)
             for position, offset, dropped in zip(
                 shown.positions, shown.offsets, settled, strict=True
             ):

@@ -30,16 +30,18 @@ from queues.store.receipts import Shown
 
 def settle_acks(
     ledger: Ledger, shown: Shown, now_ms: int, state: State = State.ACKED
-) -> list[bool]:
-    """Settle what the genuine receipts are for; True for each that is now, or was before, settled.
+) -> tuple[list[bool], list[bool]]:
+    """Settle what the genuine receipts are for.
 
-    It is settled as acked, or by another such state.
+    Two lists, of which a True means for each: it is now, or was before, settled; it is now. It is
+    settled as acked, or by another such state.
 
     A receipt is void (False) when its message was handed out again, its lease was given up, or the
     group was reset; a late one counts as long as its expiry is not settled.
     """
     if len(shown.offsets) == 1:
-        return [_settle_one_ack(ledger, shown, now_ms, state)]
+        was, is_now = _settle_one_ack(ledger, shown, now_ms, state)
+        return [was or is_now], [is_now]
     header = ledger.live()
     given = np.array(shown.offsets)
     until_ms = np.array(shown.untils_ms)
@@ -52,33 +54,35 @@ def settle_acks(
     found = states(words)
     current = (np.array(shown.epochs) == header.epoch) & (given < header.cursor)
     same = (bouts(words) == shown.bouts) & (untils(words) == until_ms) & current
-    fresh = same & (found == State.LEASED)
+    fresh = is_now = same & (found == State.LEASED)
     if fresh.any():
-        settled, acked_words = given[fresh], with_state(words[fresh], state)
-        if not ascending:
-            settled, first = np.unique(settled, return_index=True)
-            acked_words = acked_words[first]
-        ledger.put(settled, acked_words)
-        _note_acks(ledger, int(settled[0]), len(settled))
+        chosen = np.flatnonzero(fresh)
+        if not ascending:  # One that is shown twice is settled once.
+            chosen = chosen[np.unique(given[chosen], return_index=True)[1]]
+            is_now = np.zeros_like(fresh)
+            is_now[chosen] = True
+        ledger.put(given[chosen], with_state(words[chosen], state))
+        _note_acks(ledger, int(given[chosen[0]]), len(chosen))
     forgotten = (given < header.floor) & (words == 0) & (until_ms > now_ms)
-    acked: list[bool] = (fresh | (same & (found == state)) | (forgotten & current)).tolist()
-    return acked
+    before = (same & (found == state)) | (forgotten & current)
+    return (fresh | before).tolist(), is_now.tolist()
 
 
-def _settle_one_ack(ledger: Ledger, shown: Shown, now_ms: int, state: State) -> bool:
+def _settle_one_ack(ledger: Ledger, shown: Shown, now_ms: int, state: State) -> tuple[bool, bool]:
+    """Whether it was settled so before, and whether it is now."""
     header = ledger.live()
     offset, until_ms, bout = shown.offsets[0], shown.untils_ms[0], shown.bouts[0]
     if shown.epochs[0] != header.epoch or offset >= header.cursor:
-        return False
+        return False, False
     word = ledger.word(offset)
     if word == 0:
         # Its entry was given back: settled long ago, by this lease if it has not even run out.
-        return offset < header.floor and until_ms > now_ms
+        return offset < header.floor and until_ms > now_ms, False
     if word == bout_word(State.LEASED, bout, until_ms):
         ledger.put_one(offset, bout_word(state, bout, until_ms))
         _note_acks(ledger, offset, 1)
-        return True
-    return word == bout_word(state, bout, until_ms)
+        return False, True
+    return word == bout_word(state, bout, until_ms), False
 
 
 def _note_acks(ledger: Ledger, first: int, count: int) -> None:

@@ -196,6 +196,18 @@ def test_an_ack_in_parts_is_told_like_one_of_all(traced: Api) -> None:
     assert counts(facts(traced))["acked"] == 6
 
 
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_repeated_ack_is_told_once(traced: Api, count: int) -> None:
+    traced.group()
+    for _ in range(count):
+        traced.send()
+    receipts = [one["receipt"] for one in traced.receive(max_messages=count)]
+    for some in ([*receipts, *receipts[::-1]], receipts, receipts[:1]):
+        answer = traced.post("groups/billing/ack", {"receipts": some})
+        assert {one["outcome"] for one in answer.json["results"]} == {"acked"}
+    assert counts(facts(traced))["acked"] == count
+
+
 def test_each_consumer_of_a_broadcasting_group_counts_for_the_group(traced: Api) -> None:
     traced.group(mode="broadcasting")
     traced.send()
