@@ -52,6 +52,9 @@ class Call(Generic[Answer]):
             return decode(self.decoder, response.content)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise UnexpectedAnswer(response.status_code, response.content, str(error)) from error
+        except RecursionError as error:
+            reason = "the JSON is nested too deeply for where it is read"
+            raise UnexpectedAnswer(response.status_code, response.content, reason) from error
 
 
 def path_of(*parts: str) -> str:

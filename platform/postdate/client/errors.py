@@ -243,7 +243,7 @@ def read_refusal(response: httpx.Response) -> Refused | UnexpectedAnswer:
     try:
         document = _document_of(response.content)
         members: dict[str, Any] = msgspec.json.decode(response.content)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         reason = "not a problem document"
         return UnexpectedAnswer(response.status_code, response.content, reason)
     status = response.status_code

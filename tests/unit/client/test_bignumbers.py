@@ -103,3 +103,9 @@ def test_without_a_big_number_the_values_are_those_of_the_quick_way() -> None:
     content = b'[-0, -0.0, 1e-400, 18446744073709551616, 1e308, "\\u00e9", null, {"a": true}]'
     slow = decode(msgspec.json.Decoder(), content[:-1] + b", 1e400]")[:-1]
     assert repr(slow) == repr(msgspec.json.decode(content))
+
+
+@pytest.mark.parametrize("receive_with", [receive, receive_async])
+def test_an_answer_that_is_nested_too_deeply_is_told_as_one(receive_with: Any) -> None:
+    with pytest.raises(UnexpectedAnswer, match="nested too deeply"):
+        receive_with(received("[" * 5_000 + "]" * 5_000))
