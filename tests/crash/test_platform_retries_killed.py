@@ -4,9 +4,11 @@ Whoever loses an answer asks again, so the account is exact: each message is ack
 is one dead letter.
 """
 
+import itertools
 import os
 import random
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -20,6 +22,8 @@ from tests.support.platforms import await_that, client_of, running_platform
 SEED = int(os.environ.get("CRASH_SEED", "1"))
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "1"))
 MESSAGES, CONSUMERS, LEASE_S = 400, 2, 10
+#: A quick machine has sent its messages before anybody is killed: it sends on until so many are.
+KILLS, PAUSE_S = 3, 0.01
 GROUP = "/api/v1/groups/billing"
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
@@ -64,8 +68,8 @@ def test_each_message_is_acknowledged_once_or_one_dead_letter(tmp_path: Path, se
         with client_of(running) as client:
             declare(client)
             with killing(running, seed, roles={"web", "scheduler"}) as killed:
-                consumers, sent = consume(running, client, seed)
-            assert sum(killed.values()) > 0
+                consumers, sent = consume(running, client, seed, killed)
+            assert killed.total() >= KILLS, killed
             last = Consumer(client, random.Random(seed), threading.Event())
             await_that(lambda: is_over(client, last), within_s=120, what="everything has an end")
             dead = dead_letters(client)
@@ -87,7 +91,9 @@ def declare(client: Client) -> None:
     client.expect("PUT", GROUP, body, statuses=(200, 201))
 
 
-def consume(running: Running, client: Client, seed: int) -> tuple[list[Consumer], set[str]]:
+def consume(
+    running: Running, client: Client, seed: int, killed: Counter[str]
+) -> tuple[list[Consumer], set[str]]:
     """Send while consumers work and processes die; the consumers, and what was sent."""
     stop, sent = threading.Event(), set()
     clients = [
@@ -99,7 +105,11 @@ def consume(running: Running, client: Client, seed: int) -> tuple[list[Consumer]
     for consumer in consumers:
         consumer.start()
     try:
-        for number in range(MESSAGES):
+        for number in itertools.count():
+            if number >= MESSAGES:
+                if killed.total() >= KILLS:
+                    break
+                time.sleep(PAUSE_S)
             # An answer that was lost makes a second message; its key makes them one.
             path = "/api/v1/topics/orders/messages/batch"
             item = {"body": number, "idempotency_key": f"{seed}-{number}"}
