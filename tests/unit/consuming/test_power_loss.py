@@ -27,11 +27,8 @@ def ledgers_reach_the_device(machine: Machine, *, header: bytes = b"") -> None:
         machine.sync_file(ledger, ledger.stat().st_ino)
 
 
-@pytest.mark.parametrize("flushed", [True, False])
-def test_a_message_that_failed_comes_once_whether_the_log_lost_its_retry_or_not(
-    tmp_path: Path, flushed: bool
-) -> None:
-    machine, clock = Machine(tmp_path / "store"), ManualClock()
+def a_message_failed(machine: Machine, clock: ManualClock) -> tuple[Process, str]:
+    """A message on the device whose retry is written and not flushed: who wrote it, and its id."""
     process = Process(machine.root, clock, machine.disk())
     (message_id,) = process.send(1)
     process.store.flush()
@@ -39,6 +36,15 @@ def test_a_message_that_failed_comes_once_whether_the_log_lost_its_retry_or_not(
     process.consuming.failing.fail(
         GROUP, [delivery.receipt], RULE, Verdict("it failed"), clock.now_ms()
     )
+    return process, message_id
+
+
+@pytest.mark.parametrize("flushed", [True, False])
+def test_a_message_that_failed_comes_once_whether_the_log_lost_its_retry_or_not(
+    tmp_path: Path, flushed: bool
+) -> None:
+    machine, clock = Machine(tmp_path / "store"), ManualClock()
+    process, message_id = a_message_failed(machine, clock)
     if flushed:
         process.store.flush()
     for ledger in (machine.root / "postdate/ledger/billing/orders").iterdir():
@@ -58,13 +64,7 @@ def test_what_recovery_made_ready_again_stays_so_when_the_power_is_lost_again(
     tmp_path: Path,
 ) -> None:
     machine, clock = Machine(tmp_path / "store"), ManualClock()
-    process = Process(machine.root, clock, machine.disk())
-    (message_id,) = process.send(1)
-    process.store.flush()
-    (delivery,) = process.receive()
-    process.consuming.failing.fail(
-        GROUP, [delivery.receipt], RULE, Verdict("it failed"), clock.now_ms()
-    )
+    _, message_id = a_message_failed(machine, clock)
     ledgers_reach_the_device(machine)  # They tell of a retry that the log will lose.
     machine.power_cut()
     between = Process(machine.root, clock, machine.disk())
@@ -81,13 +81,7 @@ def test_what_lies_behind_a_damaged_header_forgets_retries_that_the_log_lost(
     tmp_path: Path,
 ) -> None:
     machine, clock = Machine(tmp_path / "store"), ManualClock()
-    process = Process(machine.root, clock, machine.disk())
-    (message_id,) = process.send(1)
-    process.store.flush()
-    (delivery,) = process.receive()
-    process.consuming.failing.fail(
-        GROUP, [delivery.receipt], RULE, Verdict("it failed"), clock.now_ms()
-    )
+    _, message_id = a_message_failed(machine, clock)
     ledgers_reach_the_device(machine, header=b"\xff" * 64)
     machine.power_cut()
     again = Process(machine.root, clock, machine.disk())
