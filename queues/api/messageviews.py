@@ -39,12 +39,27 @@ class OneMessageView(ApiView):
         scopes=(SEND,),
         query=CancelQuery,
         gives={200: Cancelled},
-        codes=(Code.MESSAGE_NOT_FOUND, Code.TOO_LATE, Code.PAYLOAD_GONE, *_STORE_CODES),
+        headers=_IF_MATCH,
+        codes=(
+            Code.MESSAGE_NOT_FOUND,
+            Code.TOO_LATE,
+            Code.VERSION_MISMATCH,
+            Code.PAYLOAD_GONE,
+            *_STORE_CODES,
+        ),
     )
     def delete(self, call: Call, message_id: str) -> HttpResponse:
-        require_visible(message_id, caller=call.caller)
+        version = None
+        if "HTTP_IF_MATCH" in call.request.META:
+            view = get_message(message_id, caller=call.caller)
+            version = expected_version(call.request, view)
+        else:
+            require_visible(message_id, caller=call.caller)
         decision = changes.cancel_message(
-            message_id=message_id, by=call.caller.by, reason=call.query.reason
+            message_id=message_id,
+            by=call.caller.by,
+            reason=call.query.reason,
+            expected_version=version,
         )
         return answer(Cancelled(outcome=decision.outcome))  # type: ignore[arg-type]
 

@@ -21,9 +21,15 @@ _REFUSALS = {
 }
 
 
-def cancel_message(*, message_id: str, by: str, reason: str | None = None) -> Decision:
-    """Cancel it: `cancelled` or `already_cancelled`; raises `too_late`, `message_not_found`."""
-    decision = wires.wiring().get_store().cancel(message_id, by=by, reason=reason)
+def cancel_message(
+    *, message_id: str, by: str, reason: str | None = None, expected_version: int | None = None
+) -> Decision:
+    """Cancel it: `cancelled` or `already_cancelled`.
+
+    Raises `too_late`, `message_not_found`, `version_mismatch`.
+    """
+    store = wires.wiring().get_store()
+    decision = store.cancel(message_id, by=by, reason=reason, expected_version=expected_version)
     if decision.outcome not in ("cancelled", "already_cancelled"):
         raise refusal(decision)
     return decision

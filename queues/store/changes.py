@@ -56,12 +56,14 @@ class Changes:
 
     def cancel(
         self, message_id: str, *, by: str | None, reason: str | None = None,
-        group: str | None = None,
+        expected_version: int | None = None, group: str | None = None,
     ) -> Decision:  # fmt: skip
         """See that no consumer ever gets the message (of the group), if it is not too late."""
         answers = {"ready": "too_late", "cancelled": "already_cancelled"}
 
         def change(view: MessageView, held: Held, source: Source, batch: Batch) -> str:
+            if expected_version is not None and view.version != expected_version:
+                return "version_mismatch"
             body = json.dumps({"reason": reason} if reason else {}).encode()
             self.encoder.journal(
                 batch, held, source, _held_at(view), b"C",

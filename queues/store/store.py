@@ -211,9 +211,14 @@ class Store(Vitals):
         """What is known of a message before and at its first hand-over; None if there is none."""
         return self._changes.find(message_id)
 
-    def cancel(self, message_id: str, *, by: str | None, reason: str | None = None) -> Decision:
-        """``cancelled``, ``already_cancelled``, ``too_late`` or ``not_found``."""
-        return self._changes.cancel(message_id, by=by, reason=reason)
+    def cancel(
+        self, message_id: str, *, by: str | None, reason: str | None = None,
+        expected_version: int | None = None,
+    ) -> Decision:  # fmt: skip
+        """``cancelled``, ``already_cancelled``, or as `move`: why not."""
+        return self._changes.cancel(
+            message_id, by=by, reason=reason, expected_version=expected_version
+        )
 
     def restore(self, message_id: str, *, by: str | None) -> Decision:
         """``restored``, ``not_cancelled``, ``payload_gone`` or ``not_found``."""

@@ -141,6 +141,23 @@ def test_a_moved_message_arrives_at_its_new_time_once(api, waiting, clock, move)
     assert [message["id"] for message in api.receive()] == [waiting["id"]]
 
 
+def test_a_cancel_of_another_version_is_412(api, waiting):
+    path = f"messages/{waiting['id']}"
+    api.patch(path, {"delay": "2h"})
+    refused = api.delete(path, If_Match='"1"')
+    assert (outcome(refused), refused.json["version"]) == ((412, "version_mismatch"), 2)
+    assert api.get(path).json["state"] == "scheduled"
+    cancelled = [api.delete(path, If_Match='"2"').json["outcome"] for _ in range(2)]
+    assert cancelled == ["cancelled", "already_cancelled"]
+
+
+def test_a_cancel_is_decided_on_its_version_under_the_lock(api, waiting):
+    store = api.wiring.store
+    store.move(waiting["id"], waiting["due_at_ms"] + 1_000, by="another")
+    assert store.cancel(waiting["id"], by="me", expected_version=1).outcome == "version_mismatch"
+    assert store.find(waiting["id"]).state == "scheduled"
+
+
 def test_a_move_on_another_version_is_412(api, waiting):
     path = f"messages/{waiting['id']}"
     assert api.patch(path, {"delay": "2h"}, If_Match='"1"').status == 200

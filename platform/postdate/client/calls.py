@@ -62,6 +62,11 @@ def path_of(*parts: str) -> str:
     return "".join(f"/{quote(part, safe='')}" for part in parts)
 
 
+def only_version(version: int | None) -> dict[str, str]:
+    """The header by which a change is made of that version only; None: of any."""
+    return {} if version is None else {"If-Match": f'"{version}"'}
+
+
 def without_none(**fields: Any) -> dict[str, Any]:
     """The fields that were given."""
     return {name: value for name, value in fields.items() if value is not None}

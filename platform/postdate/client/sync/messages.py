@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from postdate.client.calls import Call, path_of, without_none
+from postdate.client.calls import Call, only_version, path_of, without_none
 from postdate.client.shapes.control import Operation
 from postdate.client.shapes.messages import (
     BulkPlan,
@@ -38,13 +38,19 @@ class Messages:
         path = path_of("messages", message_id)
         return self._transport.run(Call(method="GET", path=path, decoder=_message))
 
-    def cancel(self, message_id: str, *, reason: str | None = None) -> CancelOutcome:
-        """Cancel it; the answer is the truth. Raises `TooLate`, `MessageNotFound`."""
+    def cancel(
+        self, message_id: str, *, reason: str | None = None, if_version: int | None = None
+    ) -> CancelOutcome:
+        """Cancel it; the answer is the truth.
+
+        Raises `TooLate`, `MessageNotFound`, `VersionMismatch`.
+        """
         call = Call(
             method="DELETE",
             path=path_of("messages", message_id),
             decoder=_cancelled,
             query={"reason": reason},
+            headers=only_version(if_version),
         )
         return self._transport.run(call)
 
@@ -68,7 +74,7 @@ class Messages:
             path=path_of("messages", message_id),
             decoder=_message,
             body=delay_fields(delay, deliver_at, delay_level),
-            headers={} if if_version is None else {"If-Match": f'"{if_version}"'},
+            headers=only_version(if_version),
             # Once moved, the version is another: a repeat would be refused for that.
             repeatable=if_version is None,
         )
