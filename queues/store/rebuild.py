@@ -124,6 +124,8 @@ class Rebuild:
         self._records_max = max(1, min(HOLD_RECORDS_MAX, index_entries // (2 * KEYS_MAX)))
         #: The next offset of each queue that was seen.
         self._ends: dict[int, int] = {}
+        #: Log offset and size of the last whole record.
+        self.last: tuple[int, int] | None = None
 
     def run(self, end: int, ends_before: dict[tuple[str, int], int]) -> None:
         """Walk the log up to `end` and dispatch every whole record."""
@@ -148,6 +150,7 @@ class Rebuild:
         if not places:
             return
         entries = self._scanner.entries_of(places)
+        self.last = places[-1]
         for queue, offset in zip(entries.queues, entries.queue_offsets, strict=True):
             self._see(queue, offset)
         self._appender.dispatch(entries)

@@ -24,10 +24,13 @@ from queues.store.control import Control, Note, Word, boot_word
 from queues.store.disk import UNFINISHED, Disk
 from queues.store.errors import RecordGone, StoreFailed
 from queues.store.groupoffsets import cut_groups, distrust_groups
+from queues.store.lookup import Lookup
+from queues.store.names import DEAD_LETTER_PREFIX, RETRY_PREFIX
 from queues.store.parts import Parts, PartsOf
 from queues.store.queuetable import ENTRY_BYTES, Queue
 from queues.store.rebuild import QUEUES_BEFORE, Damage, Rebuild, Walk, forget_derived
 from queues.store.record import RecordState, check_record
+from queues.store.scan import parse
 
 logger = logging.getLogger(__name__)
 
@@ -188,11 +191,36 @@ class Recovery:
         control.set(Word.COMMITTED, end)
         control.set(Word.FLUSHED, end)
         distrust_groups(parts.disk, self._root)
-        self._rebuild(parts, end)
+        last = self._rebuild(parts, end)
+        if last is not None and self._is_half(last):
+            end = last[0]
+            cut(log, end)
+            self._put_on_device(log, end, end)
+            control.set(Word.COMMITTED, end)
+            control.set(Word.FLUSHED, end)
+            self._rebuild(parts, end)
         queues = self._parts_of().queues
         cut_groups(
             parts.disk, self._root, lambda place: queues.end(place.topic, place.queue_id), end
         )
+
+    def _is_half(self, last: tuple[int, int]) -> bool:
+        """Whether the log ends with the first record of a renewal by two.
+
+        What is parked, or was driven again, is renewed together with the record that says so.
+        Without that one it would wait again. Before the renewal it is as it was.
+        """
+        parts, (offset, size) = self._parts_of(), last
+        record = parse(parts.log.read(offset, size), offset=offset)
+        if record.letter != "R":
+            return False
+        committed = parts.control.words[Word.COMMITTED]
+        lookup = Lookup(parts.log, parts.index, parts.queues, parts.table_of, lambda: committed)
+        group = record.topic.removeprefix(DEAD_LETTER_PREFIX)
+        topics = (RETRY_PREFIX + group,) if group != record.topic else ()
+        told = [one for _, one in lookup.records(record.unique_id, topics) if one.letter in "PX"]
+        parts.consume_queues.close()
+        return any(one.continues == record.continues for one in told)
 
     def _put_on_device(self, log: CommitLog, start: int, end: int) -> None:
         """Sync what was found whole, and the blanks behind it, before anything is appended.
@@ -250,7 +278,8 @@ class Recovery:
             parts.log.zero(control.words[Word.NOTE_START], control.words[Word.NOTE_END])
         control.set(Word.NOTE_STATE, Note.NONE)
 
-    def _rebuild(self, parts: Parts, end: int) -> None:
+    def _rebuild(self, parts: Parts, end: int) -> tuple[int, int] | None:
+        """Derive everything anew; log offset and size of the last record."""
         control = self._control
         control.set(Word.LOG_MIN, min(parts.log.bases(), default=0))
         parts.consume_queues.close()
@@ -261,3 +290,4 @@ class Recovery:
         rebuild.run(end, ends_before)
         parts.consume_queues.close()
         control.set(Word.DERIVED, 1)
+        return rebuild.last

@@ -59,6 +59,13 @@ class Machine:
                 path.write_bytes(self._contents.get(inode, b""))
         self.sync_everything()
 
+    def power_cut_behind(self, segment: Path, size_bytes: int) -> None:
+        """The power is cut, and all that is lost lies behind so many bytes of a segment."""
+        data = segment.read_bytes()
+        segment.write_bytes(data[:size_bytes].ljust(len(data), b"\0"))
+        self.sync_everything()
+        self.power_cut()
+
     def _put_back(self, path: Path, old: bytes, new: bytes, chance: random.Random | None) -> None:
         if old == new:
             return

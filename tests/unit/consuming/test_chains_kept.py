@@ -9,6 +9,7 @@ from queues.store.failing import Verdict, dead_letter
 from queues.store.groupoffsets import cut_groups
 from tests.support.chainworld import GROUP, RULE, Process, id_of
 from tests.support.clock import ManualClock
+from tests.support.forgetful_disk import Machine
 from tests.support.storeworld import outgoing
 
 NOW = 1_700_000_000_000
@@ -94,6 +95,31 @@ def test_dead_letters_outlive_their_segments_and_keep_their_time_of_death(world,
     assert redrive(world, redriven) == "already_redriven"
     assert redrive(world, plain) == "redriven"
     assert [id_of(delivery) for delivery in world.receive()] == [plain]
+
+
+def test_a_renewed_dead_letter_keeps_its_mark_where_the_machine_lost_it(tmp_path, clock):
+    machine = Machine(tmp_path)
+    process = Process(tmp_path, clock, machine.disk())
+    (driven,) = dies(process)
+    redrive(process, driven)
+    (delivery,) = process.receive()
+    process.consuming.ack(GROUP, [delivery.receipt], clock.now_ms())
+    fill_segments(process)
+    clock.advance(2 * DAY_MS)
+    fill_segments(process, 1)
+    process.consuming.save_offsets()
+    process.store.flush()
+    store, before, kept = process.store, process.store.committed, letters(process)
+    assert store.housekeep(clock.now_ms()).renewed == 1
+    half = before + int.from_bytes(store._log.read(before, 4), "big")
+    assert before < half < store.committed
+    base = store._log.base_of(before)
+    machine.power_cut_behind(tmp_path / "commitlog" / f"{base:020d}", half - base)
+    again = Process(tmp_path, clock, machine.disk())
+    assert letters(again) == kept
+    assert redrive(again, driven) == "already_redriven"
+    assert again.store.housekeep(clock.now_ms()).renewed == 1
+    again.close()
 
 
 def test_dead_letters_past_their_retention_hold_no_segment(world, clock):
