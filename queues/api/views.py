@@ -29,6 +29,8 @@ from queues.services.quotas import QuotaExceeded, use_request
 #: A larger body than this is not even read away when it is refused.
 _DRAINED_BYTES_MAX = 4 * REQUEST_BYTES_MAX
 _PIECE_BYTES = 1 << 20
+#: Set in a request's environment once its body was read.
+_READ = "postdate.body_read"
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _NOBODY = Caller(
     key_id=0, by="nobody", scopes=frozenset(), topics=Patterns(()), groups=Patterns(())
@@ -60,6 +62,7 @@ class ApiView(APIView):
             response = refuse(exceeded)
         except Exception as error:  # noqa: BLE001 (the edge: no traceback, no HTML)
             response = refuse(translate(error))
+        read_away(request)
         if call.standings:
             add_quota_headers(response, call.standings)
         if request.method == "HEAD":
@@ -104,7 +107,8 @@ class UnknownView(ApiView):
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Say that there is nothing."""
-        del request, args, kwargs
+        del args, kwargs
+        read_away(request)
         return refuse(Problem(Code.NOT_FOUND))
 
 
@@ -127,6 +131,7 @@ def read_body(request: HttpRequest) -> bytes:
     Django's `request.body` would add a copy and a limit of its own.
     """
     environ = request.META
+    environ[_READ] = True
     text = environ.get("CONTENT_LENGTH") or ""
     if text:
         size_bytes = int(text) if text.isdecimal() and len(text) < len("9" * 12) else None
@@ -141,6 +146,19 @@ def read_body(request: HttpRequest) -> bytes:
     if len(body) > REQUEST_BYTES_MAX:
         raise _too_large()
     return body
+
+
+def read_away(request: HttpRequest) -> None:
+    """Read the body that nobody asked for: the request was refused before, or needs none.
+
+    The server closes a connection on which some of it is left, and the next request with it.
+    """
+    environ = request.META
+    text = environ.get("CONTENT_LENGTH") or ""
+    if environ.get(_READ) or text == "0" or not (text or environ.get("HTTP_TRANSFER_ENCODING")):
+        return
+    size_bytes = int(text) if text.isdecimal() and len(text) < len("9" * 12) else None
+    _drain(environ["wsgi.input"], size_bytes if text else REQUEST_BYTES_MAX)
 
 
 def _drain(stream: BinaryIO, size_bytes: int | None) -> None:

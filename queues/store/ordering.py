@@ -92,6 +92,7 @@ class Ordering:
         keys = self._keys.setdefault(place, {})
         for offset in [offset for offset in keys if offset < header.floor]:
             del keys[offset]
+        chains = self._chains_stamp(place)  # Before the look: one may end while it goes on.
         run = _Run(ledger, self._reader, place, ask, keys)
         run.look(bounds.min_offset, bounds.max_offset)
         if run.write() or changed:
@@ -99,20 +100,25 @@ class Ordering:
             ledger.commit()
         run.taken.full = header.leased >= LEASES_MAX
         if not run.taken.records and not run.taken.full:
-            self._blocked[place] = self._stamp(place, header, ask.now_ms)
+            self._blocked[place] = self._stamp(place, header, ask.now_ms) + chains
         return run.taken
 
     def may_have(self, place: Place, header: Header, now_ms: int) -> bool:
         """Whether anything changed since nothing could be handed out."""
         blocked = self._blocked.get(place)
-        return blocked is None or blocked != self._stamp(place, header, now_ms)
+        if blocked is None:
+            return True
+        return blocked != self._stamp(place, header, now_ms) + self._chains_stamp(place)
 
     def _stamp(self, place: Place, header: Header, now_ms: int) -> _Stamp:
+        end = self._reader.queue_bounds(place.topic, place.queue_id).max_offset
+        return (now_ms // _BELIEVED_MS, header.epoch, header.floor, header.cursor, header.leased,
+                header.again, end)  # fmt: skip
+
+    def _chains_stamp(self, place: Place) -> _Stamp:
+        """What changes when a chain of the group goes on or ends."""
         reader, group = self._reader, place.group
-        told = [now_ms // _BELIEVED_MS, header.epoch, header.floor, header.cursor, header.leased,
-                header.again]  # fmt: skip
-        told.append(reader.queue_bounds(place.topic, place.queue_id).max_offset)
-        told.append(reader.queue_bounds(JOURNAL_TOPIC, 0).max_offset)
+        told = [reader.queue_bounds(JOURNAL_TOPIC, 0).max_offset]
         told.append(reader.queue_bounds(DEAD_LETTER_PREFIX + group, 0).max_offset)
         retry = RETRY_PREFIX + group
         for queue_id in reader.queue_ids(retry):
@@ -137,6 +143,8 @@ class _Run:
         #: How many messages block each key, and the one of them that is chained.
         self._held: dict[str, int] = {}
         self._chained: dict[str, tuple[int, int, int]] = {}
+        #: Keys whose chain was seen to go on: should it end now, a message was passed before.
+        self._passed: set[str] = set()
 
     def look(self, min_offset: int, max_offset: int) -> None:
         """Decide on what lies in reach of the floor."""
@@ -194,8 +202,11 @@ class _Run:
 
     def _is_free(self, key: str) -> bool:
         """Whether no message before has the key; a chain that is over is ended on the way."""
-        if self._held.get(key) == 1 and key in self._chained and self._end(*self._chained[key]):
-            del self._held[key], self._chained[key]
+        if self._held.get(key) == 1 and key in self._chained and key not in self._passed:
+            if self._end(*self._chained[key]):
+                del self._held[key], self._chained[key]
+            else:
+                self._passed.add(key)
         return key not in self._held
 
     def _end(self, offset: int, word: int, chain: int) -> bool:

@@ -61,6 +61,44 @@ def test_what_failed_blocks_its_key_until_its_retry_is_acked(world):
     assert world.keys() == "a"
 
 
+def test_a_chain_that_ends_while_the_queue_is_looked_through_lets_nothing_overtake(
+    world, clock, monkeypatch
+):
+    ids = world.post("aaaa")
+    (first,) = world.receive()
+    world.fail([first])
+    links = [1 << 40, 1 << 40]  # To the look at the floor and to the second message it goes on.
+    monkeypatch.setattr(
+        type(world.store.chains), "newest_link", lambda *_: links.pop() if links else None
+    )
+    came = world.receive()
+    clock.advance(2_000)  # Nothing but the links tells of the end here.
+    came += world.receive() + world.receive()
+    assert [ids.index(id_of(one)) for one in came] == [1]
+
+
+def test_an_end_that_comes_during_a_look_is_looked_at(world, clock, monkeypatch):
+    ids = world.post("aaa")
+    (first,) = world.receive()
+    world.fail([first])
+    world.retry_is_due()
+    (again,) = world.receive()
+    newest_link = type(world.store.chains).newest_link
+    asked = []
+
+    def ack_after_two(chains, group, log_offset):
+        link = newest_link(chains, group, log_offset)
+        asked.append(link)
+        if len(asked) == 2:
+            world.ack([again])
+        return link
+
+    monkeypatch.setattr(type(world.store.chains), "newest_link", ack_after_two)
+    clock.advance(2_000)  # What was believed before is forgotten.
+    came = [one for _ in range(2) for one in world.receive()]
+    assert [ids.index(id_of(one)) for one in came] == [1]
+
+
 def test_a_key_goes_on_once_its_message_is_dead(world):
     world.post("aa")
     (first,) = world.receive()
