@@ -136,15 +136,20 @@ class Changes:
                 return Decision(answers[view.state], view)
             if view.payload_gone and (needs_payload or view.held_offset < 0):
                 return Decision("payload_gone", view)
-            outcome = self._try(view, change)
+            outcome, made_at = self._try(view, change)
             if outcome is not None:
-                return Decision(outcome, self.find(message_id, group) or view)
+                made = None  # What was made, not what others made of it since.
+                if made_at is not None:
+                    made = self._lookup.as_held(message_id, group, made_at)
+                return Decision(outcome, made or self.find(message_id, group) or view)
         raise AssertionError(f"message {message_id} was changed by others {_ROUNDS_MAX} times")
 
     def _try(
         self, view: MessageView, change: Callable[[MessageView, Held, Source, Batch], str]
-    ) -> str | None:
+    ) -> tuple[str | None, int | None]:
         """Write the change; None when the message was changed by someone else meanwhile.
+
+        The second is the log offset of the record that was written, if one was.
 
         What that was may not be flushed yet: it is, before anybody looks again.
         """
@@ -154,15 +159,17 @@ class Changes:
         try:
             held = self._held_of(view)
         except RecordGone:
-            return "payload_gone"
+            return "payload_gone", None
         source = Source(queue, view.held_offset, view.settled_word)
         outcome = change(view, held, source, batch)
         if not batch.rows:
-            return outcome
+            return outcome, None
         counter = outcome if outcome in COUNTERS else "restored"
         written = self.appender.write(batch, counter, privileged=True)
         self.settle_flush(written.end)
-        return outcome if written.entries.sizes else None
+        if not written.entries.sizes:
+            return None, None
+        return outcome, int(written.entries.log_offsets[0])
 
     def _held_of(self, view: MessageView) -> Held:
         if view.payload_gone:

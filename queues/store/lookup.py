@@ -155,24 +155,34 @@ class Lookup:
 
     def find(self, message_id: str) -> MessageView | None:
         """What is known of the message; None when no record of it is found."""
-        records = [
-            (offset, record)
-            for offset, record in self.records(message_id)
-            if not is_of_a_group(record)
-        ]
-        return self._view_of(records)
+        return self._view_of(self._records_of(message_id, None))
+
+    def as_held(self, message_id: str, group: str | None, log_offset: int) -> MessageView | None:
+        """What was known when the holding record at a log offset had been written.
+
+        Others may have changed it since. None if that record is none or cannot be read.
+        """
+        records = self._records_of(message_id, group)
+        records = [pair for pair in records if pair[0] <= log_offset]
+        if not records or records[-1][0] != log_offset or records[-1][1].topic not in _HOLDING:
+            return None
+        return self._view(records, records[-1], "scheduled", records[-1], 0)
+
+    def _records_of(self, message_id: str, group: str | None) -> list[tuple[int, Parsed]]:
+        """The records of a message, or of its retries in a group."""
+        if group is None:
+            found = self.records(message_id)
+            return [pair for pair in found if not is_of_a_group(pair[1])]
+        retry_topic = RETRY_PREFIX + group
+        found = self.records(message_id, (retry_topic,))
+        return [pair for pair in found if retry_topic in (pair[1].topic, pair[1].real_topic)]
 
     def find_retry(self, group: str, message_id: str) -> MessageView | None:
         """What is known of the message's newest retry in a group; None without any.
 
         One that waits comes before a newer one that no longer does: after a reset there may be two.
         """
-        retry_topic = RETRY_PREFIX + group
-        records = [
-            (offset, record)
-            for offset, record in self.records(message_id, (retry_topic,))
-            if retry_topic in (record.topic, record.real_topic)
-        ]
+        records = self._records_of(message_id, group)
         held = [pair for pair in records if pair[1].topic in _HOLDING]
         for pair in reversed(held[:-1]):
             if self._settled(pair[1]) == 0 and self._settled(held[-1][1]):

@@ -158,6 +158,24 @@ def test_a_cancel_is_decided_on_its_version_under_the_lock(api, waiting):
     assert store.find(waiting["id"]).state == "scheduled"
 
 
+def test_the_answer_to_a_move_tells_of_it_and_not_of_what_came_after(api, waiting, monkeypatch):
+    store = api.wiring.store
+    settle, others = store._changes.settle_flush, [waiting["due_at_ms"] + 77_000]
+
+    def settle_late(end):
+        settle(end)
+        if others:
+            store.move(waiting["id"], others.pop(), by="another")
+
+    monkeypatch.setattr(store._changes, "settle_flush", settle_late)
+    moved_ms = waiting["due_at_ms"] + 5_000
+    answer = api.patch(f"messages/{waiting['id']}", {"deliver_at": moved_ms})
+    assert (answer.json["due_at_ms"], answer.json["version"]) == (moved_ms, 2)
+    assert answer.headers["ETag"] == '"2"'
+    assert sum(told["event"] == "moved" for told in answer.json["timeline"]) == 1
+    assert api.get(f"messages/{waiting['id']}").json["version"] == 3
+
+
 def test_a_move_on_another_version_is_412(api, waiting):
     path = f"messages/{waiting['id']}"
     assert api.patch(path, {"delay": "2h"}, If_Match='"1"').status == 200
