@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw
 from queues.api.bodyform import show_body
 from queues.api.codec import encode
 from queues.api.telling import user_properties
-from queues.api.tellingdeath import summary_fields
+from queues.api.tellingdeath import summary_fields, tell_letter
 from queues.store.chainlookup import DeadLetter
 
 #: A form's word, and its media type.
@@ -31,19 +31,9 @@ def written(letters: Iterable[DeadLetter], form: str) -> Iterator[bytes]:
 
 
 def _ndjson(letters: Iterable[DeadLetter]) -> Iterator[bytes]:
+    """Each as the API answers it by its id."""
     for letter in letters:
-        record = letter.record
-        body, encoding = show_body(record.decoded_body(), record.flag)
-        fields: dict[str, Any] = summary_fields(letter)
-        fields |= {
-            "properties": user_properties(record.properties),
-            "failures": [one._asdict() for one in letter.failures],
-            "lineage": [one._asdict() for one in letter.lineage],
-            "body": body,
-        }
-        if encoding is not UNSET:
-            fields["encoding"] = encoding
-        yield encode(fields) + b"\n"
+        yield encode(tell_letter(letter)) + b"\n"
 
 
 def _csv(letters: Iterable[DeadLetter]) -> Iterator[bytes]:

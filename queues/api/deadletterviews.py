@@ -6,7 +6,6 @@ import msgspec
 from django.http import HttpResponse, StreamingHttpResponse
 
 from queues.api.answers import answer
-from queues.api.bodyform import show_body
 from queues.api.codec import moment_in_query
 from queues.api.deadletterforms import FORMS, written
 from queues.api.endpoint import CONSUME, INSPECT, Call, endpoint
@@ -16,7 +15,6 @@ from queues.api.shapes.deadletters import (
     DeadLetterList,
     DeadLetterQuery,
     DeadLetterSummary,
-    DeathShown,
     Discarded,
     DiscardQuery,
     Purged,
@@ -25,8 +23,7 @@ from queues.api.shapes.deadletters import (
     ReasonShown,
     ReasonsQuery,
 )
-from queues.api.telling import tell_failures, user_properties
-from queues.api.tellingdeath import summary_fields
+from queues.api.tellingdeath import summary_fields, tell_letter
 from queues.api.tokens import make_token, page_size_of, read_token
 from queues.api.views import ApiView
 from queues.codes import Code
@@ -41,7 +38,6 @@ from queues.selectors.deadletters import (
     matching,
 )
 from queues.services import deadletters
-from queues.store.chainlookup import DeadLetter
 from queues.store.limits import DUE_MS_MAX
 
 _CODES = (Code.GROUP_NOT_FOUND, Code.DEAD_LETTER_NOT_FOUND)
@@ -52,7 +48,7 @@ class DeadLettersView(ApiView):
     """`/groups/{group}/dead-letters`."""
 
     @endpoint(
-        "List or export dead letters, newest first",
+        "List dead letters, newest first, or export them, oldest first",
         scopes=(CONSUME, INSPECT),
         query=DeadLetterQuery,
         gives={200: DeadLetterList},
@@ -113,7 +109,7 @@ class OneDeadLetterView(ApiView):
     def get(self, call: Call, group: str, message_id: str) -> HttpResponse:
         call.caller.require_group(group)
         control.get_group(group)
-        return answer(_tell(get_letter(group, message_id)))
+        return answer(tell_letter(get_letter(group, message_id)))
 
     @endpoint(
         "Discard a dead letter",
@@ -182,30 +178,6 @@ def _filter(query: DeadLetterQuery | ReasonsQuery) -> LetterFilter:
 def _values(query: DeadLetterQuery) -> list[Any]:
     values = msgspec.to_builtins(query)
     return [[name, value] for name, value in values.items() if not name.startswith("page_")]
-
-
-def _tell(letter: DeadLetter) -> DeadLetterDetail:
-    record = letter.record
-    body, encoding = show_body(record.decoded_body(), record.flag)
-    return DeadLetterDetail(
-        **summary_fields(letter),
-        body=body,
-        encoding=encoding,
-        properties=user_properties(record.properties),
-        failures=tell_failures(letter.failures),
-        lineage=[
-            DeathShown(
-                died_at=format_moment(death.died_ms),
-                died_at_ms=death.died_ms,
-                attempts=death.attempts,
-                reason=death.reason,
-                redriven_at=format_moment(death.redriven_ms),
-                redriven_at_ms=death.redriven_ms,
-                redriven_by=death.by,
-            )
-            for death in letter.lineage
-        ],
-    )
 
 
 def _tell_reason(one: ReasonCount) -> ReasonShown:

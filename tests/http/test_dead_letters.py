@@ -148,6 +148,20 @@ def test_they_are_exported_as_ndjson(api, letters):
     assert (letter["id"], letter["body"], letter["reason"]) == (letters[2], {"n": 1}, "no stock")
 
 
+def test_the_ndjson_export_has_the_fields_of_the_api(api, clock, letters):
+    redriven = {"ids": [letters[0]]}
+    assert api.post("groups/billing/dead-letters/redrive", redriven).status == 200
+    clock.advance(1_000)
+    (message,) = api.receive()
+    kill(api, message, "again")
+    _, text = streamed(api, "groups/billing/dead-letters?format=ndjson&topic=orders")
+    exported = [json.loads(line) for line in text.splitlines()]
+    alone = [api.get(f"groups/billing/dead-letters/{one['id']}").json for one in exported]
+    assert exported == alone
+    assert any(one["lineage"] for one in exported)
+    assert all("at_ms" in failure for one in exported for failure in one["failures"])
+
+
 def test_a_discarded_one_is_gone_and_the_audit_log_says_who(api, letters):
     path = f"groups/billing/dead-letters/{letters[1]}"
     assert api.delete(f"{path}?reason=settled%20by%20hand").json == {"outcome": "discarded"}
