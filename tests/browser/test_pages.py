@@ -131,6 +131,34 @@ def test_names_as_long_as_they_may_be_fit(
     assert visitor.complaints(LOOKS) == []
 
 
+#: Pages of which a table is wider than the cards of a small window.
+WIDE = [
+    "", "loops/", "levels/", "messages/", "topics/", "groups/", "groups/GROUP/retries/",
+    "groups/tired/dead-letters/", "reports/schedules/", "keys/", "audit/", "people/", "system/",
+]  # fmt: skip
+#: Cards whose content is wider than they are, and that do not scroll.
+_UNREACHABLE = """() => [...document.querySelectorAll('main .card')]
+    .filter(e => e.scrollWidth > e.clientWidth + 1)
+    .filter(e => getComputedStyle(e).overflowX !== 'auto')
+    .map(e => `${e.outerHTML.slice(0, 80)}: ${e.scrollWidth} of ${e.clientWidth}`)"""
+
+
+def test_in_a_smaller_window_every_table_can_be_reached_to_its_end(
+    visitor: Visitor, long_names: dict[str, str]
+) -> None:
+    page = visitor.page
+    for path in WIDE:
+        visitor.open(f"/admin/{path.replace('GROUP', long_names['GROUP'])}")
+        for width in (1024, 1280, 1366):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+            assert page.evaluate(_UNREACHABLE) == [], path
+            for button in page.locator("main .rows tbody tr:first-child .acts .button").all():
+                button.scroll_into_view_if_needed()
+                expect(button).to_be_in_viewport(ratio=1)
+        assert visitor.complaints(["scrollable-region-focusable"]) == [], path
+
+
 def test_keys_with_limits_and_an_end_fit_with_all_their_actions(visitor: Visitor) -> None:
     page = visitor.page
     page.set_viewport_size({"width": 1440, "height": 900})
