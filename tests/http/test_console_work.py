@@ -157,3 +157,14 @@ def test_a_bulk_change_means_one_level_alone(console):
     states = [one["state"] for one in console.api.get("messages?state=scheduled").json["items"]]
     assert len(states) == 2
     assert console.api.get(f"messages/{meant}").json["state"] == "cancelled"
+
+
+def test_a_reason_that_turns_text_round_turns_nothing_beside_it(console):
+    reason = "\u202ekcots on"
+    api = console.api
+    api.group("billing")
+    message_id = api.send()["id"]
+    (message,) = api.receive()
+    api.post("groups/billing/retry", {"receipts": [message["receipt"]], "reason": reason})
+    for page in ("groups/billing/retries/", f"messages/{message_id}/"):
+        assert f"<bdi>{reason}</bdi>" in console.text(f"/admin/{page}")
