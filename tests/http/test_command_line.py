@@ -15,7 +15,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from postdate.cli import benching, connecting
+from postdate.cli import benching, connecting, consuming
 from postdate.cli.app import app
 from postdate.client import Client
 from postdate.wsgi import application
@@ -30,10 +30,12 @@ def run(api: Any, monkeypatch: Any) -> Run:
     http = httpx.Client(transport=httpx.WSGITransport(app=application))
     monkeypatch.setattr(connecting, "Client", partial(Client, http=http))
 
-    def invoke(*arguments: str, exits: int = 0, given: str | None = None, key: str = "") -> Result:
+    def invoke(
+        *arguments: str, exits: int = 0, given: str | None = None, key: str | None = ""
+    ) -> Result:
         environment = {
             "POSTDATE_URL": "http://testserver",
-            "POSTDATE_API_KEY": key or api.secret,
+            "POSTDATE_API_KEY": None if key is None else key or api.secret,
         }
         done = CliRunner().invoke(app, arguments, input=given, env=environment)
         assert done.exit_code == exits, (done.output, done.exception)
@@ -151,7 +153,6 @@ def test_a_wrong_key_and_an_absent_server_are_said_to_be_so(run: Run, monkeypatc
     monkeypatch.setattr(connecting, "Client", Client)
     done = run("--url", "http://127.0.0.1:1", "--patience", "0", "levels", exits=5)
     assert "running" in done.stderr
-    assert "nothing" not in run("--url", "127.0.0.1", "levels", exits=4).stdout
 
 
 def test_verify_looks_at_the_files(run: Run, api: Any, tmp_path: Path) -> None:
@@ -236,3 +237,41 @@ def test_bench_leaves_nothing_behind_when_it_is_stopped(
     assert api.get("groups").json["items"] == []
     assert api.get("topics").json["items"] == []
     assert signal.getsignal(number) == handler
+
+
+def test_tail_that_is_stopped_says_so_and_leaves_nothing_behind(
+    run: Run, api: Any, monkeypatch: Any
+) -> None:
+    api.send("orders")
+    show = consuming._show_one
+
+    def show_and_stop(message: Any) -> None:
+        show(message)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(consuming, "_show_one", show_and_stop)
+    run("tail", "orders", "--earliest", exits=130)
+    assert api.get("groups").json["items"] == []
+    api.group("billing")
+    run("tail", "--group", "billing", exits=130)
+
+
+def test_ids_that_are_no_dead_letters_are_said_to_be_none(run: Run, api: Any) -> None:
+    api.group("billing")
+    sent = api.send("orders")["id"]
+    (message,) = api.receive()
+    api.post("groups/billing/dead-letter", {"receipts": [message["receipt"]]})
+    assert "not_found" in run("dead-letters", "redrive", "billing", NOBODY, exits=3).stdout
+    done = run("dead-letters", "discard", "billing", sent, NOBODY, exits=3)
+    assert "1 are discarded." in done.stdout
+    assert "1 of the ids" in done.stderr
+
+
+def test_a_wrong_address_and_a_missing_key_have_hints_of_their_own(
+    run: Run, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(connecting, "Client", Client)
+    wrong = run("--url", "nonsense", "topics", exits=2).stderr
+    assert "POSTDATE_URL" in wrong
+    assert "first key" not in wrong
+    assert "first key" in run("topics", key=None, exits=4).stderr

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from postdate.cli.connecting import connect
-from postdate.cli.outcomes import command
+from postdate.cli.outcomes import STOPPED, command
 from postdate.cli.output import (
     Json,
     console,
@@ -87,14 +87,30 @@ def tail(
     with connect(context) as client, stop_at_signal() as stopping:
         if group is not None:
             _follow(client, group, stopping, count, as_json=as_json)
-            return
-        name = f"tail-{secrets.token_hex(6)}"
-        start = "earliest" if earliest else "latest"
-        client.groups.declare(name, [Subscription(topic or "", tags)], start_from=start)  # type: ignore[arg-type]
-        try:
-            _follow(client, name, stopping, count, as_json=as_json)
-        finally:
-            client.group(name).delete(purge=True)
+        else:
+            wanted = Subscription(topic or "", tags)
+            _follow_alone(client, wanted, stopping, count, earliest=earliest, as_json=as_json)
+    if stopping.is_set():
+        raise typer.Exit(STOPPED)
+
+
+def _follow_alone(
+    client: Client,
+    subscription: Subscription,
+    stopping: threading.Event,
+    count: int | None,
+    *,
+    earliest: bool,
+    as_json: bool,
+) -> None:
+    """With a group of its own, that is deleted at the end."""
+    name = f"tail-{secrets.token_hex(6)}"
+    start = "earliest" if earliest else "latest"
+    client.groups.declare(name, [subscription], start_from=start)  # type: ignore[arg-type]
+    try:
+        _follow(client, name, stopping, count, as_json=as_json)
+    finally:
+        client.group(name).delete(purge=True)
 
 
 def _follow(

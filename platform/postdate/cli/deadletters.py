@@ -7,7 +7,7 @@ import typer
 
 from postdate.cli.connecting import connect
 from postdate.cli.messages import At, moment_of
-from postdate.cli.outcomes import command
+from postdate.cli.outcomes import NO_SUCH, command, fail
 from postdate.cli.output import (
     Json,
     console,
@@ -147,6 +147,8 @@ def _show_redrive(done: Redrive, *, as_json: bool) -> None:
     else:
         rows = [[one.id, one.outcome] for one in done.results]
         show_table(["id", "outcome"], rows, empty="There was nothing to redrive.")
+    if any(one.outcome == "not_found" for one in done.results):
+        raise typer.Exit(NO_SUCH)
 
 
 def wait_for(client: Client, operation_id: str, what: str) -> Operation:
@@ -215,7 +217,11 @@ def discard(
         if done.id is not None:
             console.print(tell(wait_for(client, done.id, "Discarding").result))
         else:
-            console.print(f"{done.discarded or 0:,} are discarded.", highlight=False)
+            discarded = done.discarded or 0
+            console.print(f"{discarded:,} are discarded.", highlight=False)
+            missing = len(set(message_ids or ())) - discarded
+            if missing > 0:
+                raise fail(f"{missing:,} of the ids are no dead letters there.", code=NO_SUCH)
 
 
 def _chosen(

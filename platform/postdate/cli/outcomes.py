@@ -5,7 +5,7 @@ code   it means
 =====  ==================================================================
 0      done
 1      refused for another reason than those below, or it failed
-2      the command line was wrong
+2      the command line was wrong, or the server's address
 3      there is no such message, topic, group, …
 4      the key is missing, wrong, or not allowed to
 5      the server cannot be reached, or is none
@@ -37,15 +37,18 @@ from postdate.client import (
     Unavailable,
     UnexpectedAnswer,
 )
+from postdate.client.addressing import AddressInvalid
 from postdate.client.errors import Gone, VersionMismatch
 
-REFUSED, NO_SUCH, NOT_ALLOWED, UNREACHABLE, CONFLICT, NOT_NOW, NOT_INSTALLED = 1, 3, 4, 5, 6, 7, 8
+REFUSED, WRONG_LINE, NO_SUCH, NOT_ALLOWED, UNREACHABLE = 1, 2, 3, 4, 5
+CONFLICT, NOT_NOW, NOT_INSTALLED = 6, 7, 8
 #: Ended by Ctrl-C or SIGTERM, as shells count it.
 STOPPED = 130
 _CODES: tuple[tuple[type[PostdateError], int], ...] = (
     (NotFound, NO_SUCH),
     (Unauthorized, NOT_ALLOWED),
     (Forbidden, NOT_ALLOWED),
+    (AddressInvalid, WRONG_LINE),
     (NotConfigured, NOT_ALLOWED),
     (ConnectionFailed, UNREACHABLE),
     (UnexpectedAnswer, UNREACHABLE),
@@ -58,6 +61,7 @@ _CODES: tuple[tuple[type[PostdateError], int], ...] = (
 _HINTS: dict[type[PostdateError], str] = {
     ConnectionFailed: "Is it running there? --url or POSTDATE_URL says where to look.",
     UnexpectedAnswer: "Is this the address of a Postdate server? --url or POSTDATE_URL sets it.",
+    AddressInvalid: "--url or POSTDATE_URL sets the address.",
     NotConfigured: "The server printed its first key when it was set up (`make up`).",
     Unauthorized: "--api-key or POSTDATE_API_KEY sets the key.",
 }
@@ -97,7 +101,7 @@ def command(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
             hint = next((text for kind, text in _HINTS.items() if isinstance(error, kind)), None)
             raise fail(sentence_of(error), code=exit_code_of(error), hint=hint) from None
         except ValueError as error:
-            raise fail(str(error), code=2) from None
+            raise fail(str(error), code=WRONG_LINE) from None
         except KeyboardInterrupt:
             raise typer.Exit(STOPPED) from None
 

@@ -15,6 +15,10 @@ class NotConfigured(PostdateError):
     """Neither an argument nor the environment says what is needed."""
 
 
+class AddressInvalid(NotConfigured):
+    """What is to be the server's address is none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
     """A server and the key to it."""
@@ -38,7 +42,8 @@ def address_of(url: str | None, api_key: str | None) -> Address:
     """The address; what is None comes from POSTDATE_URL and POSTDATE_API_KEY."""
     found_url = url or os.environ.get(URL_VARIABLE) or DEFAULT_URL
     if not found_url.startswith(("http://", "https://")):
-        raise NotConfigured(f"{found_url!r} is not an address: write http:// or https:// before it")
+        told = f"{found_url!r} is not an address: write http:// or https:// before it"
+        raise AddressInvalid(told)
     found_key = api_key or os.environ.get(KEY_VARIABLE)
     if not found_key:
         raise NotConfigured(f"there is no API key: set {KEY_VARIABLE}")
