@@ -384,3 +384,9 @@ def test_a_wrong_key_ends_the_consumer() -> None:
     consumer = Consumer(Client("http://test", KEY, http=http), "billing", lambda _: None)
     with pytest.raises(Unauthorized):
         consumer.run()
+
+
+@pytest.mark.parametrize("working", [{"concurrency": 0}, {"concurrency": -1}, {"prefetch": -1}])
+def test_a_consumer_that_would_handle_nothing_is_refused(working: dict[str, Any]) -> None:
+    with Client("http://test", KEY) as client, pytest.raises(ValueError, match="at least"):
+        Consumer(client, "billing", print, **working)

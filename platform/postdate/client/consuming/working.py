@@ -35,6 +35,13 @@ class Working:
     #: Who this is; a broadcasting group needs it, and it must be the same after a restart.
     consumer_id: str | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse what would never handle a message."""
+        if self.concurrency < 1:
+            raise ValueError("concurrency is at least 1: so many handlers work at once")
+        if self.prefetch is not None and self.prefetch < 0:
+            raise ValueError("prefetch is at least 0")
+
     @property
     def capacity(self) -> int:
         """Messages leased at once."""
