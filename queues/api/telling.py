@@ -54,21 +54,34 @@ def tell_message(view: MessageView, groups: Patterns) -> MessageDetail:
 
 
 def _tell_standing(one: GroupStanding) -> GroupState:
-    state, attempts, until_ms = one.standing
+    state, attempts, _ = one.standing
+    next_ms = _next_attempt_ms(one)
     tail = None if one.chain is None else one.chain.tail
     return GroupState(
         group=one.group,
         consumer_id=one.consumer_id or UNSET,
         state=state,
         attempts=attempts,
-        next_attempt_at=moment_or_none(until_ms),
-        next_attempt_at_ms=until_ms,
+        next_attempt_at=moment_or_none(next_ms),
+        next_attempt_at_ms=next_ms,
         failures=UNSET if tail is None else tell_failures(tail.failures),
         planned_attempts=[
             PlannedAttempt(attempt=attempt, delay_ms=delay_ms) for attempt, delay_ms in one.planned
         ]
         or UNSET,
     )
+
+
+def _next_attempt_ms(one: GroupStanding) -> int | None:
+    """When it is handed out again at the latest; None if it never is.
+
+    A lease that runs out fails its attempt, and the next delay follows; to a consumer of a
+    broadcasting group the message is handed again at once.
+    """
+    until_ms = one.standing.until_ms
+    if one.standing.state != "leased" or one.consumer_id is not None or until_ms is None:
+        return until_ms
+    return until_ms + one.planned[0][1] if one.planned else None
 
 
 def tell_failures(failures: Sequence[Failure]) -> list[FailureShown]:

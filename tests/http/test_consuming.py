@@ -181,12 +181,31 @@ def test_a_message_says_how_far_each_group_is_with_it(api, clock):
     (message,) = api.receive("billing", lease_seconds=10)
     assert groups() == {"billing": ("leased", 1), "mail": ("ready", 0)}
     (leased, _) = api.get(path).json["groups"]
-    assert leased["next_attempt_at_ms"] == NOW_MS + 10_000
+    delay_ms = leased["planned_attempts"][0]["delay_ms"]
+    assert leased["next_attempt_at_ms"] == NOW_MS + 10_000 + delay_ms
     ack(api, message["receipt"])
     assert groups()["billing"] == ("acked", 1)
     api.receive("mail", lease_seconds=10)
     clock.advance(10_000)
     assert groups()["mail"] == ("ready", 1)
+
+
+def test_the_last_attempt_of_a_group_has_no_next_one(api):
+    api.group("billing", max_retries=0)
+    path = f"messages/{api.send()['id']}"
+    api.receive("billing", lease_seconds=10)
+    (leased,) = api.get(path).json["groups"]
+    assert (leased["state"], leased["next_attempt_at_ms"]) == ("leased", None)
+    assert leased["next_attempt_at"] is None
+
+
+def test_a_broadcast_message_comes_again_when_its_lease_ends(api):
+    api.group("news", mode="broadcasting")
+    api.receive("news", consumer_id="one", lease_seconds=10)
+    path = f"messages/{api.send()['id']}"
+    assert api.receive("news", consumer_id="one", lease_seconds=10)
+    (leased,) = api.get(path).json["groups"]
+    assert leased["next_attempt_at_ms"] == NOW_MS + 10_000
 
 
 def test_the_lag_counts_what_is_ready_and_what_is_leased(api):
