@@ -22,7 +22,7 @@ from pydantic import (
     ValidationInfo,
     field_validator,
 )
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, DotEnvSettingsSource, SettingsConfigDict
 
 from postdate.secrets_folder import read_or_make_secret
 from postdate.sizes import parse_bytes
@@ -284,10 +284,12 @@ def variable_names() -> dict[str, str]:
 
 
 def misspelt_variables(environment: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each `POSTDATE_` variable that nothing reads."""
+    """Return a sentence for each `POSTDATE_` variable, here or in `.env`, that nothing reads."""
     known = set(variable_names().values())
+    env_file = environment.get("POSTDATE_ENV_FILE", str(ROOT / ".env"))
+    written = DotEnvSettingsSource(Config, env_file=env_file or None).env_vars
     sentences = []
-    for name in sorted(environment):
+    for name in sorted({*environment, *(name.upper() for name in written)}):
         if name.startswith("POSTDATE_") and name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""

@@ -185,9 +185,18 @@ def test_the_env_file_fills_in_what_the_environment_does_not_say(
 
 
 def test_a_misspelt_variable_is_told_with_its_nearest_neighbour() -> None:
-    (sentence,) = misspelt_variables({"POSTDATE_FLSH": "sync", "PATH": "/bin"})
+    given = {"POSTDATE_FLSH": "sync", "PATH": "/bin", "POSTDATE_ENV_FILE": ""}
+    (sentence,) = misspelt_variables(given)
     assert "POSTDATE_FLSH" in sentence
     assert "did you mean POSTDATE_FLUSH?" in sentence
+
+
+def test_a_misspelt_variable_of_the_env_file_is_told_as_well(tmp_path: Path) -> None:
+    env_file = tmp_path / "settings.env"
+    env_file.write_text("POSTDATE_PORT=8123\nexport POSTDATE_FLSH=sync\nOTHER=1\n")
+    (sentence,) = misspelt_variables({"POSTDATE_ENV_FILE": str(env_file)})
+    assert "did you mean POSTDATE_FLUSH?" in sentence
+    assert misspelt_variables({"POSTDATE_ENV_FILE": str(tmp_path / "none.env")}) == []
 
 
 def test_a_generated_key_is_kept_for_its_owner_only_and_stays_the_same(tmp_path: Path) -> None:
