@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from queues.api.codec import what_is_malformed
 from queues.codes import Code
 from queues.problems import Problem
 from queues.services.bodies import BYTES, JSON, TEXT, bytes_of_base64
@@ -27,7 +28,10 @@ def take_body(raw: Raw, encoding: str | None) -> tuple[bytes, int]:
     if view[0] == ord('"'):
         try:
             text = _text_decoder.decode(view)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except msgspec.DecodeError as error:
+            told = what_is_malformed(error, view)
+            raise Problem(Code.JSON_INVALID, told, pointer="/body") from None
+        except UnicodeDecodeError as error:
             raise Problem(Code.JSON_INVALID, f"{error}.", pointer="/body") from None
         if encoding is None:
             return text.encode(), TEXT

@@ -4,6 +4,8 @@ What does not fit its shape is refused with the JSON pointer of the first place 
 `{"delay_second": 5}` is `field_unknown` at `/delay_second`, never a message that is sent at once.
 """
 
+import contextlib
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -19,6 +21,7 @@ Shape = TypeVar("Shape")
 #: Encodes any answer; safe to share between threads.
 encode = msgspec.json.Encoder().encode
 
+_TRUNCATED = "Input data was truncated"
 _PLACE = re.compile(r" - at `(?:key in )?\$(.*)`$", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
@@ -44,7 +47,21 @@ def decode_body(decoder: msgspec.json.Decoder[Shape], body: bytes | memoryview) 
     except UnicodeDecodeError:
         raise Problem(Code.JSON_INVALID, "The body is not UTF-8.") from None
     except msgspec.DecodeError as error:
-        raise Problem(Code.JSON_INVALID, f"{error}.") from None
+        raise Problem(Code.JSON_INVALID, what_is_malformed(error, body)) from None
+
+
+def what_is_malformed(error: msgspec.DecodeError, text: bytes | memoryview) -> str:
+    """What is wrong with a text that is no JSON, in a sentence.
+
+    Half of a surrogate pair at the end of a string is truncated input to msgspec.
+    """
+    if not text:
+        return "The request has no body."
+    if str(error) == _TRUNCATED and b"\\u" in bytes(text):
+        with contextlib.suppress(ValueError, RecursionError):
+            json.loads(bytes(text))
+            return "An unpaired surrogate is no character: it cannot be written in UTF-8."
+    return f"{error}."
 
 
 def convert_query(parameters: Mapping[str, str], shape: type[Shape]) -> Shape:

@@ -63,6 +63,23 @@ def test_json_of_another_shape_is_422(api, method, path):
 def test_an_empty_body_is_not_json(api):
     answer = api.call("POST", "topics/orders/messages", raw=b"")
     assert (answer.status, answer.code) == (400, "json_invalid")
+    assert answer.json["detail"] == "The request has no body."
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'{"body": "\\ud800"}', b'{"body": {"a": "\\ud800"}}', b'{"body": 1, "tag": "\\ud800"}'],
+)
+def test_an_unpaired_surrogate_is_told_as_one(api, body):
+    for path, raw in (("", body), ("/batch", b'{"messages": [' + body + b"]}")):
+        answer = api.call("POST", f"topics/orders/messages{path}", raw=raw)
+        assert (answer.status, answer.code) == (400, "json_invalid")
+        assert "unpaired surrogate" in answer.json["detail"]
+
+
+def test_json_that_is_cut_off_is_told_as_that(api):
+    answer = api.call("POST", "topics/orders/messages", raw=b'{"body": "\\ud800')
+    assert answer.json["detail"] == "Input data was truncated."
 
 
 @pytest.mark.parametrize(
