@@ -19,6 +19,7 @@ from analytics.log.leading import (
     Leading,
     is_ours,
     leading_of,
+    origins_of,
     real_topics_of,
     topics_of,
 )
@@ -38,6 +39,8 @@ _MANY: Final = np.zeros(256, np.bool_)
 _MANY[[ord(letter) for letter in "NHRX"]] = True
 _IMMEDIATE: Final = _KINDS.index("I")
 _LEVEL: Final = _KINDS.index("L")
+#: Between two names that count as one; no topic's name has it.
+_AND: Final = "\x02"
 
 
 class Fold:
@@ -136,16 +139,26 @@ class Fold:
     def _redelivered(self, block: Block, leading: Leading, topics: Int64s, chosen: Bools) -> None:
         if chosen.any():
             store_ms = block.heads["store_ms"][chosen].astype(np.int64)
-            kinds = _kinds(leading, chosen)
-            self._add(
-                "redelivered", store_ms, topics[chosen], kinds, store_ms - leading.due_ms[chosen]
-            )
+            pairs, kinds = self._with_origins(block, topics, chosen), _kinds(leading, chosen)
+            self._add("redelivered", store_ms, pairs, kinds, store_ms - leading.due_ms[chosen])
 
     def _redriven(self, block: Block, topics: Int64s, chosen: Bools) -> None:
         if chosen.any():
             store_ms = block.heads["store_ms"][chosen].astype(np.int64)
             nothing = np.zeros_like(store_ms)
-            self._add("redriven", store_ms, topics[chosen], nothing, nothing)
+            pairs = self._with_origins(block, topics, chosen)
+            self._add("redriven", store_ms, pairs, nothing, nothing)
+
+    def _with_origins(self, block: Block, topics: Int64s, chosen: Bools) -> Int64s:
+        """Numbers of names that are two: a retry topic, and the topic that it was sent to first."""
+        texts, origins = self.names.texts, origins_of(block.take(chosen), self.names)
+        pairs = np.stack([topics[chosen], origins])
+        met, places = np.unique(pairs, axis=1, return_inverse=True)
+        numbers = [
+            self.names.number(f"{texts[retry]}{_AND}{texts[origin] if origin >= 0 else ''}")
+            for retry, origin in met.T.tolist()
+        ]
+        return np.array(numbers, np.int64)[places.reshape(-1)]
 
     def _add(
         self, fact: str, store_ms: Int64s, topics: Int64s, kinds: Int64s, values: Int64s
@@ -176,7 +189,8 @@ class Fold:
             return Series(fact, quarter * QUARTER_MS)
         name, group = self.names.texts[topic], ""
         if fact in ("redelivered", "redriven"):
-            name, group = "", name.removeprefix(RETRY_PREFIX)
+            retry_topic, _, name = name.partition(_AND)
+            group = retry_topic.removeprefix(RETRY_PREFIX)
         letter, level = divmod(kind, _LEVELS)
         word = "" if fact == "redriven" else KINDS[_KINDS[letter]]
         return Series(fact, quarter * QUARTER_MS, name, word, level, group)

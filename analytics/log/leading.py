@@ -30,8 +30,8 @@ _LETTER: Final = np.uint32(255)
 _THREE_DIGITS: Final = np.uint64(24)
 _ZERO: Final = ord("0")
 
-_REAL: Final = b"REAL_TOPIC\x01"
-_REAL_END: Final = np.uint64(int.from_bytes(_REAL[-8:], "little"))
+#: Properties that name a topic: of a holding record, and of what a group tries again.
+_REAL, _ORIGIN = b"REAL_TOPIC\x01", b"RETRY_TOPIC\x01"
 #: Distances from a record's end at which the name was found; more kinds of tails are rare.
 _PLACES_MAX: Final = 48
 
@@ -93,26 +93,37 @@ def topics_of(block: Block, names: Names) -> Int64s:
 
 
 def real_topics_of(block: Block, names: Names) -> Int64s:
-    """The numbers of the topics that holding records are for; -1 for one that does not say.
+    """The numbers of the topics that holding records are for; -1 for one that does not say."""
+    return _named_topics(block, names, _REAL)
+
+
+def origins_of(block: Block, names: Names) -> Int64s:
+    """The numbers of the topics that retries were sent to first; -1 for one that does not say."""
+    return _named_topics(block, names, _ORIGIN)
+
+
+def _named_topics(block: Block, names: Names, named: bytes) -> Int64s:
+    """The numbers of the topics that a property names.
 
     The name stands at one of few distances from a record's end, since what follows it is alike:
     each distance is learnt from one record and tried on all others at once.
     """
     found = np.full(len(block.ats), -1, np.int64)
+    named_end = np.uint64(int.from_bytes(named[-8:], "little"))
     left = np.arange(len(block.ats))
     ends, longs, octets = block.ends, block.memory.numbers("<u8"), block.memory.octets
     for _ in range(_PLACES_MAX):
         if not len(left):
             return found
-        place = _find_real(block, int(left[0]))
+        place = _find_named(block, int(left[0]), named)
         if place is None:
             left = left[1:]
             continue
         distance, length = place
         at = ends[left] - distance
-        alike = at - len(_REAL) >= block.property_at[left] + LEADING_BYTES
+        alike = at - len(named) >= block.property_at[left] + LEADING_BYTES
         at = np.where(alike, at, ends[left] - 8)
-        alike &= longs[at - 8] == _REAL_END
+        alike &= longs[at - 8] == named_end
         # The name ends there, and not before: names hold no separators.
         alike &= octets[at + length] == 2  # noqa: PLR2004 (the separator)
         alike[0] = True
@@ -123,7 +134,7 @@ def real_topics_of(block: Block, names: Names) -> Int64s:
         alike[alike] = clean
         left = left[~alike]
     for number in left.tolist():
-        place = _find_real(block, number)
+        place = _find_named(block, number, named)
         if place is not None:
             start = int(ends[number]) - place[0]
             raw = block.memory.view[start : start + place[1]].tobytes()
@@ -131,13 +142,13 @@ def real_topics_of(block: Block, names: Names) -> Int64s:
     return found
 
 
-def _find_real(block: Block, number: int) -> tuple[int, int] | None:
+def _find_named(block: Block, number: int, named: bytes) -> tuple[int, int] | None:
     """The name's distance from the record's end, and its length."""
     end = int(block.ats[number] + block.heads["size"][number])
     start = int(block.property_at[number])
     text = block.memory.view[start:end].tobytes()
-    at = text.rfind(b"\x02" + _REAL)
+    at = text.rfind(b"\x02" + named)
     if at < 0:
         return None
-    at += 1 + len(_REAL)
+    at += 1 + len(named)
     return end - start - at, text.index(b"\x02", at) - at

@@ -108,6 +108,27 @@ def test_what_a_group_gives_up_is_no_cancelled_message(tmp_path: Path) -> None:
     assert not found.keys() & {"cancelled", "moved", "restored"}
 
 
+def test_retries_and_redriven_messages_count_for_the_topic_they_were_sent_to(
+    tmp_path: Path,
+) -> None:
+    clock = ManualClock()
+    process = Process(tmp_path / "store", clock)
+    retried, dead = process.send(2)
+    receipts = {id_of(delivery): delivery.receipt for delivery in process.receive()}
+    fail = process.consuming.failing.fail
+    fail(GROUP, [receipts[retried]], RULE, Verdict("broken"), clock.now_ms())
+    fail(GROUP, [receipts[dead]], RULE, dead_letter("never"), clock.now_ms())
+    clock.advance(60_000)
+    process.hand_over()
+    process.store.chains.redrive(GROUP, dead, by="key:test", retry_queues=1)
+    process.store.flush()
+    facts, _ = fold(process.store.root)
+    process.close()
+    for fact in ("redelivered", "redriven"):
+        found = [series for series, _ in facts if series.fact == fact]
+        assert [(series.topic, series.group) for series in found] == [("orders", GROUP)]
+
+
 @pytest.mark.parametrize("cut", [1, 137, 600])
 def test_any_split_into_ranges_adds_up_to_the_same(lived: LivedStore, cut: int) -> None:
     ends = []
