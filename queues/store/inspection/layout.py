@@ -65,6 +65,11 @@ class Layout:
         """Whether everything derived is up to the end of what is read."""
         return self.closed or self.committed is not None
 
+    @property
+    def still_closed(self) -> bool:
+        """Whether it was left in order, and nothing has opened it since it was found."""
+        return self.closed and not self.disk.exists(self.root / "abort")
+
     def map(self, path: Path) -> Mapped | None:
         """Map a file for reading; None if it is missing, empty or a directory."""
         if self.disk.is_directory(path):

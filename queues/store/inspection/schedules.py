@@ -1,7 +1,8 @@
 """Our schedule tables: every holding unit's due time, and where its settled word leads.
 
 A settled word names the record that settled the unit: one that lies behind it in the log. Words at
-or beyond the committed end belong to a write that is going on and are left alone.
+or beyond the committed end belong to a write that is going on, or that was killed, and are left
+alone; in a store that was closed there is none.
 """
 
 from pathlib import Path
@@ -44,6 +45,8 @@ class ScheduleCheck:
         """Look at the settled words that lead behind the last record."""
         committed = self._layout.committed or 0
         self._check_settled(committed - 1, np.zeros(0, np.int64))
+        if self._settled.size and self._layout.still_closed:
+            self._check_settled(int(self._settled[-1]), np.zeros(0, np.int64))
 
     def _take_queue(
         self, topic: str, queue: int, chunk: Chunk, places: npt.NDArray[np.intp]

@@ -163,6 +163,18 @@ def test_a_damaged_schedule_entry_is_told(root: Path, at: int, value: int, word:
     assert any(word in reason for _, _, reason in found)
 
 
+@pytest.mark.parametrize("beyond", [0, 1 << 40], ids=["at the end", "far beyond it"])
+def test_a_settled_word_beyond_the_end_is_damage_in_a_closed_store(root: Path, beyond: int) -> None:
+    path, end = schedule_file(root), find_layout(Disk(), root).committed or 0
+    poke(path, 5 * 16, (end + beyond).to_bytes(8, "little"))
+    (root / "abort").write_bytes(b"")
+    sound(root)  # A write that is going on, or was killed, leaves such words.
+    (root / "abort").unlink()
+    _, report = verify_store(root)
+    assert [(one.path, one.offset) for one in report.findings] == [(path, 5 * 16)]
+    assert f"a unit is settled by {end + beyond}" in report.findings[0].reason
+
+
 def test_a_missing_schedule_table_is_told(root: Path) -> None:
     schedule_file(root).unlink()
     ((path, _, reason),) = findings(root)
