@@ -151,7 +151,8 @@ class Changes:
 
         The second is the log offset of the record that was written, if one was.
 
-        What that was may not be flushed yet: it is, before anybody looks again.
+        What that was may not be flushed yet: it is, before anybody looks again. Raises
+        `ScheduleDamaged` when nothing changed it and its settled word leads beyond the log.
         """
         queue = self._queues.find(view.held_topic, view.held_queue_id)
         assert queue is not None
@@ -167,9 +168,11 @@ class Changes:
         counter = outcome if outcome in COUNTERS else "restored"
         written = self.appender.write(batch, counter, privileged=True)
         self.settle_flush(written.end)
-        if not written.entries.sizes:
-            return None, None
-        return outcome, int(written.entries.log_offsets[0])
+        if written.entries.sizes:
+            return outcome, int(written.entries.log_offsets[0])
+        with self.appender.hold():
+            self._lookup.check_settled(queue, view.held_offset, self.appender.finish())
+        return None, None
 
     def _held_of(self, view: MessageView) -> Held:
         if view.payload_gone:

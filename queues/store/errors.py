@@ -143,6 +143,15 @@ class StoreFailed(StoreError):
     hint = "Look at the disk, then restart Postdate."
 
 
+class ScheduleDamaged(StoreFailed):
+    """The schedule table says that a record settled the message, but the log ends before it."""
+
+    hint = (
+        "Stop Postdate and see what `manage.py store_verify` says; then delete `postdate/schedule`"
+        " in the store's directory: it is rebuilt from the log at the next start."
+    )
+
+
 class MessageIllegal(StoreError):
     """The message cannot be stored."""
 

@@ -8,6 +8,7 @@ topics with that hash. What a message's state is, the settled word of its newest
 import contextlib
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from queues.store.batch import ID_BYTES
 from queues.store.commitlog import CommitLog
 from queues.store.crc import crc32
-from queues.store.errors import RecordCorrupt, RecordGone
+from queues.store.errors import RecordCorrupt, RecordGone, ScheduleDamaged
 from queues.store.hashes import index_hash
 from queues.store.held import tag_and_keys
 from queues.store.index import SKEW_MS, IndexSet
@@ -34,6 +35,8 @@ from queues.store.queuetable import Queue, QueueTable
 from queues.store.record import decode_record
 from queues.store.scan import Parsed, is_whole, letters_of, parse
 from queues.store.schedule import Int64s, ScheduleTable
+
+logger = logging.getLogger(__name__)
 
 #: Records of one id looked at, at the most: moves and renewals over a message's life.
 RECORDS_MAX = 10_000
@@ -278,6 +281,19 @@ class Lookup:
         queue = self._queues.find(record.topic, record.queue_id)
         assert queue is not None
         return self._table_of(queue).settled(record.queue_offset)
+
+    def check_settled(self, queue: Queue, queue_offset: int, end: int) -> None:
+        """Raise `ScheduleDamaged` if a unit's settled word leads beyond the log (under the lock).
+
+        Under the append lock no write is going on: each word that was set leads to before its end.
+        """
+        table = self._table_of(queue)
+        word = table.settled(queue_offset)
+        if word >= end:
+            path = table.path(queue_offset)
+            logger.error("%s: unit %d is settled by %d, the log ends at %d",
+                         path, queue_offset, word, end)  # fmt: skip
+            raise ScheduleDamaged(path=path, unit=queue_offset, settled_by=word, log_end=end)
 
     def due_of(self, queue: Queue, queue_offset: int) -> tuple[int, int]:
         """Due time and topic number of a holding unit."""

@@ -73,13 +73,17 @@ class ScheduleTable:
         self._files: dict[int, tuple[Mapped, Int64s]] = {}
         self._mutex = threading.Lock()
 
+    def path(self, unit: int) -> Path:
+        """The file that holds a unit."""
+        return self._directory / f"{unit - unit % SCHEDULE_UNITS:020d}"
+
     def _file(self, number: int) -> tuple[Mapped, Int64s]:
         found = self._files.get(number)
         return found if found is not None else self._map(number)
 
     def _map(self, number: int) -> tuple[Mapped, Int64s]:
         with self._mutex:
-            path = self._directory / f"{number * SCHEDULE_UNITS:020d}"
+            path = self.path(number * SCHEDULE_UNITS)
             mapped = self._disk.map(
                 path, size_bytes=FILE_BYTES, create=self._write, write=self._write
             )
@@ -180,7 +184,7 @@ class ScheduleTable:
         found = self._files.get(number)
         if found is not None:
             return found[1]
-        if not self._disk.exists(self._directory / f"{number * SCHEDULE_UNITS:020d}"):
+        if not self._disk.exists(self.path(number * SCHEDULE_UNITS)):
             return None
         return self._file(number)[1]
 

@@ -1,15 +1,18 @@
 """Changes of one message: every answer is the truth, in every state and every race."""
 
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from queues.store import TIMER_TOPIC, Store
-from queues.store.errors import MessageIllegal
+from queues.store.errors import MessageIllegal, ScheduleDamaged
 from tests.support.clock import ManualClock
 from tests.support.invariants import assert_sound
 from tests.support.storeworld import (
+    SETTINGS,
     delivered_ids,
     hand_over_due,
     open_store,
@@ -251,3 +254,30 @@ def test_what_was_sent_is_what_is_delivered(store: Store, clock: ManualClock) ->
     assert own == {"colour": "blau", "n": ""}
     leftover = {"REAL_TOPIC", "REAL_QID", "DELAY", "TIMER_DELIVER_MS", "TIMER_OUT_MS"}
     assert not leftover & record.properties.keys()
+
+
+@pytest.mark.parametrize("beyond", [0, 1 << 40], ids=["at the end", "far beyond it"])
+@pytest.mark.parametrize("sync_flush", [False, True], ids=["async", "sync"])
+def test_a_settled_word_beyond_the_log_is_told_as_damage(
+    root: Path, clock: ManualClock, beyond: int, *, sync_flush: bool
+) -> None:
+    settings = replace(SETTINGS, sync_flush=sync_flush)
+    with open_store(root, clock, settings=settings) as store:
+        message_id = send_timed(store, 60_000)
+        end = store.committed
+        path = root / "postdate" / "schedule" / TIMER_TOPIC / "0" / f"{0:020d}"
+        unit = store.find(message_id).held_offset
+        with path.open("r+b") as file:
+            file.seek(16 * unit)
+            file.write((end + beyond).to_bytes(8, "little"))
+        for change in (
+            lambda: store.cancel(message_id, by=None),
+            lambda: store.move(message_id, clock.now_ms() + 9, by=None),
+        ):
+            with pytest.raises(ScheduleDamaged, match="store_verify") as told:
+                change()
+            assert (told.value.path, told.value.unit) == (path, unit)
+        assert store.committed == end
+    shutil.rmtree(root / "postdate" / "schedule")  # What the hint says.
+    with open_store(root, clock, settings=settings) as store:
+        assert store.cancel(message_id, by=None).outcome == "cancelled"
