@@ -149,7 +149,8 @@ def moments(first_ms: int, last_ms: int, first: str, last: str) -> Row:
 def _moment(at_ms: int, zone: ZoneInfo | None = None) -> str:
     moment = datetime.fromtimestamp(at_ms // 1000, UTC)
     if zone is not None and zone.key != "UTC":
-        return moment.astimezone(zone).isoformat(timespec="minutes")
+        told = moment.astimezone(zone).replace(microsecond=at_ms % 1000 * 1000)
+        return told.isoformat(timespec="milliseconds")
     return moment.strftime("%Y-%m-%dT%H:%M:%S") + f".{at_ms % 1000:03d}Z"
 
 

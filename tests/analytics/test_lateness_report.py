@@ -113,7 +113,7 @@ def test_hours_are_told_in_the_zone(spark: Any, lived: LivedStore, tmp_path: Pat
     lateness_life(lived)
     made = report(spark, lived, tmp_path, zone="Asia/Kolkata")
     (row, _) = made["rows"]
-    assert row["hour"] == "2026-09-22T17:00+05:30"
+    assert row["hour"] == "2026-09-22T17:00:00.000+05:30"
 
 
 def test_an_empty_store_has_a_report_and_a_brokers_too(
