@@ -22,7 +22,13 @@ def main() -> None:
         settings.INSTALLED_APPS  # noqa: B018 (reads the configuration, to refuse it in words)
     except ConfigInvalid as error:
         sys.exit(str(error))
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    finally:
+        # A command leaves no store behind that looks as if a process had died in it.
+        wiring = sys.modules.get("postdate.wiring")
+        if wiring is not None:
+            wiring.close()
 
 
 if __name__ == "__main__":

@@ -40,3 +40,16 @@ def test_a_wrong_variable_stops_a_command_in_words_not_in_a_traceback(tmp_path: 
     assert done.returncode == 1
     assert "POSTDATE_PORT" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_command_closes_the_store_that_it_opened(tmp_path: Path) -> None:
+    sizes = {"POSTDATE_STORE_SIZES": "compact", "POSTDATE_MIN_FREE_BYTES": "0"}
+    opened = "from postdate import wiring; wiring.get_store().flush(); wiring.get_consuming()"
+    done = manage(tmp_path, "shell", "-c", opened, **sizes)
+    assert done.returncode == 0, done.stderr
+    (store,) = {path.parent for path in tmp_path.rglob("commitlog")}
+    assert not (store / "abort").exists()
+    # It opens the store before it learns that there is no database.
+    done = manage(tmp_path, "rocketmq_export", str(tmp_path / "out"), **sizes)
+    assert (done.returncode, "bootstrap" in done.stderr) == (2, True), done.stderr
+    assert not (store / "abort").exists()
