@@ -140,7 +140,7 @@ class ConsumeQueues:
                 wanted = min(rest, base + self._file_bytes - offset)
                 try:
                     part = self._file(topic, queue_id, base).pread(wanted, offset - base)
-                except (FileNotFoundError, IsADirectoryError):
+                except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
                     break
                 parts.append(part)
                 offset, rest = offset + len(part), rest - len(part)

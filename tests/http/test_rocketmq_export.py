@@ -1,5 +1,6 @@
 """`manage.py rocketmq_export`: what was declared and consumed over the API goes along."""
 
+import errno
 import json
 from io import StringIO
 from pathlib import Path
@@ -124,3 +125,20 @@ def test_without_a_database_one_sentence_says_what_to_run(api: Any, tmp_path: Pa
     assert "no such table" in error
     assert "manage.py bootstrap" in error
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "error", [NotADirectoryError, FileExistsError, IsADirectoryError], ids=lambda one: one.__name__
+)
+def test_a_path_of_the_store_of_the_wrong_kind_is_named(
+    api: Any, tmp_path: Path, monkeypatch: Any, error: type[OSError]
+) -> None:
+    api.send()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise error(errno.EIO, "It is of the wrong kind", "/data/store/consumequeue")
+
+    monkeypatch.setattr("queues.management.commands.rocketmq_export.find_destination", refuse)
+    code, _, told = export(tmp_path / "out")
+    assert code == 2
+    assert told.startswith("/data/store/consumequeue: It is of the wrong kind")

@@ -65,6 +65,11 @@ class Command(BaseCommand):
         except StoreError as error:
             self.stderr.write(f"{target}: {error.message}")
             sys.exit(EXIT_REFUSED)
+        except OSError as error:  # Such as a file that stands where a directory should.
+            if error.filename is None:
+                raise
+            self.stderr.write(f"{error.filename}: {error.strerror}; see `manage.py store_verify`")
+            sys.exit(EXIT_REFUSED)
         self._tell(target, told, as_json=options["json"])
         if told.damaged:
             sys.exit(EXIT_DAMAGED)

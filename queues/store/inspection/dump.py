@@ -12,7 +12,7 @@ from queues.store.hosts import encode_host
 from queues.store.indexfile import FIRST_COUNT
 from queues.store.inspection.entries import open_indexes
 from queues.store.inspection.findings import Report
-from queues.store.inspection.layout import Layout, check_segments
+from queues.store.inspection.layout import Layout, check_directories, check_segments
 from queues.store.inspection.log import LogWalk
 from queues.store.inspection.timer import TimerFiles, check_timer_files
 from queues.store.inspection.units import BLANK_SIZE, BLOCK_UNITS, EXTENDED_MAX, QueueFiles
@@ -70,6 +70,7 @@ def offset_message_id(store_host: str, log_offset: int) -> str:
 def dump_units(layout: Layout, report: Report) -> Iterator[dict[str, Any]]:
     """Give every unit of every ConsumeQueue, blanks included."""
     files = QueueFiles(layout)
+    check_directories(layout, report)
     files.check(report)
     try:
         for topic, queue in files.queues():

@@ -19,6 +19,10 @@ from queues.store.inspection.findings import Report
 #: How files end that are being written and will take another's place: ours, and a broker's.
 _UNFINISHED: Final = (UNFINISHED, ".tmp")
 
+#: Directories with a subdirectory for each topic, and below it for each queue.
+_BY_QUEUE: Final = ("consumequeue", "postdate/schedule")
+_DIRECTORIES: Final = (*_BY_QUEUE, "index", "timerlog", "config")
+
 
 @dataclass(frozen=True, slots=True)
 class Segment:
@@ -76,8 +80,15 @@ class Layout:
             return None
         try:
             return self.disk.map(path, write=False) if self.disk.size(path) else None
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
+
+    def is_file(self, path: Path) -> bool:
+        """Whether a path names something that is no directory."""
+        try:
+            return self.disk.exists(path) and not self.disk.is_directory(path)
+        except NotADirectoryError:
+            return False
 
     def names(self, path: Path) -> list[str]:
         """Return the names of whole files in a directory; none when it is missing or a file."""
@@ -95,6 +106,22 @@ class Layout:
         """Take down a directory that stands where a file should."""
         if self.disk.is_directory(path):
             report.add(path, None, "it is a directory, not a file")
+
+
+def check_directories(layout: Layout, report: Report) -> None:
+    """Take down files that stand where directories should."""
+    for name in _DIRECTORIES:
+        _check_directory(layout, layout.root / name, report)
+    for tree in (layout.root / name for name in _BY_QUEUE):
+        for topic in layout.names(tree):
+            _check_directory(layout, tree / topic, report)
+            for queue in layout.number_names(tree / topic):
+                _check_directory(layout, tree / topic / queue, report)
+
+
+def _check_directory(layout: Layout, path: Path, report: Report) -> None:
+    if layout.is_file(path):
+        report.add(path, None, "it is a file, not a directory")
 
 
 def is_number(name: str) -> bool:

@@ -9,7 +9,7 @@ from queues.store.inspection.chunks import Chunk, QueueNumbers, chunks
 from queues.store.inspection.configs import check_configs
 from queues.store.inspection.entries import EntryCheck, check_chains, open_indexes
 from queues.store.inspection.findings import Report
-from queues.store.inspection.layout import Layout, check_segments, find_layout
+from queues.store.inspection.layout import Layout, check_directories, check_segments, find_layout
 from queues.store.inspection.log import LogWalk
 from queues.store.inspection.ownfiles import check_own_files
 from queues.store.inspection.schedules import ScheduleCheck
@@ -26,6 +26,7 @@ def verify_store(root: Path, disk: Disk | None = None) -> tuple[Layout, Report]:
     layout = find_layout(disk or Disk(), root)
     report = Report()
     check_segments(layout, report)
+    check_directories(layout, report)
     check_own_files(layout, report)
     queues = QueueFiles(layout)
     try:

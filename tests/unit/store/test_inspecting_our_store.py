@@ -12,7 +12,7 @@ from queues.store import Outgoing, Sizes, Store, StoreSettings
 from queues.store.disk import UNFINISHED, Disk
 from queues.store.index import IndexSet
 from queues.store.indexfile import COUNT_AT, HEADER_BYTES
-from queues.store.inspection.dump import dump_entries, dump_records, dump_slots
+from queues.store.inspection.dump import dump_entries, dump_records, dump_slots, dump_units
 from queues.store.inspection.findings import Report
 from queues.store.inspection.layout import check_segments, find_layout
 from queues.store.inspection.verify import verify_store
@@ -173,6 +173,26 @@ def test_a_settled_word_beyond_the_end_is_damage_in_a_closed_store(root: Path, b
     _, report = verify_store(root)
     assert [(one.path, one.offset) for one in report.findings] == [(path, 5 * 16)]
     assert f"a unit is settled by {end + beyond}" in report.findings[0].reason
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "consumequeue", "consumequeue/orders", "consumequeue/orders/0", "postdate/schedule",
+        "postdate/schedule/SCHEDULE_TOPIC_XXXX", "postdate/schedule/SCHEDULE_TOPIC_XXXX/0",
+        "index", "timerlog", "config",
+    ],
+)  # fmt: skip
+def test_a_file_in_the_place_of_a_directory_is_told(root: Path, name: str) -> None:
+    shutil.rmtree(root / name, ignore_errors=True)
+    (root / name).write_bytes(b"")
+    layout, report = verify_store(root)
+    told = f"{root / name}: it is a file, not a directory"
+    assert told in [str(one) for one in report.findings]
+    dumped = Report()
+    assert list(dump_records(layout, dumped))
+    list(dump_units(layout, dumped))
+    assert [str(one) for one in dumped.findings][:1] == [told]
 
 
 def test_a_missing_schedule_table_is_told(root: Path) -> None:
