@@ -19,6 +19,8 @@ from queues.store.names import SCHEDULE_TOPIC
 #: Files under ``config/`` that are not JSON.
 _BINARY: Final = frozenset({"timercheck", "timercheck.bak"})
 _DELAY_OFFSET: Final = "delayOffset.json"
+#: How the names of saved files end; a broker may have directories beside them.
+_SAVED: Final = (".json", ".json.bak")
 
 
 def read_configs(layout: Layout, report: Report | None = None) -> dict[str, Any]:
@@ -27,6 +29,8 @@ def read_configs(layout: Layout, report: Report | None = None) -> dict[str, Any]
     directory = layout.root / "config"
     for name in layout.names(directory):
         path = directory / name
+        if report is not None and name.endswith(_SAVED):
+            layout.check_file(path, report)
         if name in _BINARY or layout.names(path):
             continue
         data = _bytes_of(layout, path)
@@ -51,6 +55,7 @@ def check_configs(layout: Layout, queues: QueueFiles, report: Report) -> None:
     values = read_configs(layout, report)
     report.counts["config_files"] += len(values)
     path = layout.root / "checkpoint"
+    layout.check_file(path, report)
     data = _bytes_of(layout, path)
     if data is not None and len(data) != CHECKPOINT_BYTES:
         report.add(path, None, f"it has {len(data)} bytes, not {CHECKPOINT_BYTES}")

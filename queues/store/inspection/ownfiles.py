@@ -1,18 +1,26 @@
-"""The files that only our stores have: ``postdate/format.json`` and the queue table.
+"""The files that only our stores have: ``postdate/format.json``, the queue table, groups' ledgers.
 
-Both must be there whenever the control page is: a store is made in this order, and without its
-sizes it cannot be opened. The control page says how many entries of the queue table are valid; it
-is read before the table, which only grows, so a running platform is always found in order. While
-it counts none, an empty table is one whose making was stopped.
+The first two must be there whenever the control page is: a store is made in this order, and without
+its sizes it cannot be opened. The control page says how many entries of the queue table are valid;
+it is read before the table, which only grows, so a running platform is always found in order. While
+it counts none, an empty table is one whose making was stopped. A ledger's header is written in one
+piece, but a reader may see a half of it: it is damaged if it stays so.
 """
 
+from pathlib import Path
+from typing import Final
+
 from queues.store.control import Control, Word
-from queues.store.errors import FormatDamaged, StoreVersionUnknown
+from queues.store.errors import FormatDamaged, LedgerDamaged, StoreVersionUnknown
 from queues.store.inspection.findings import Report
 from queues.store.inspection.layout import Layout
+from queues.store.ledgerheader import HEADER_BYTES, decode_header
 from queues.store.opening import FORMAT, load_sizes
 from queues.store.queuetable import ENTRY_BYTES
 from queues.store.settings import Sizes
+
+#: How often a header is read before it is called damaged.
+_LOOKS: Final = 3
 
 
 def check_own_files(layout: Layout, report: Report) -> None:
@@ -20,6 +28,7 @@ def check_own_files(layout: Layout, report: Report) -> None:
     if layout.ours:
         _check_format(layout, report)
         _check_queue_table(layout, report)
+        _check_ledgers(layout, report)
 
 
 def _check_format(layout: Layout, report: Report) -> None:
@@ -50,3 +59,33 @@ def _check_queue_table(layout: Layout, report: Report) -> None:
         assert mapped is not None
         if not mapped.memory[number * ENTRY_BYTES]:
             report.add(path, number * ENTRY_BYTES, f"queue {number} of {count} has no name")
+
+
+def _check_ledgers(layout: Layout, report: Report) -> None:
+    tree = layout.root / "postdate" / "ledger"
+    for group in layout.names(tree):
+        for topic in layout.names(tree / group):
+            for name in layout.number_names(tree / group / topic):
+                path = tree / group / topic / name
+                layout.check_file(path, report)
+                if not layout.disk.is_directory(path):
+                    _check_ledger(layout, path, report)
+
+
+def _check_ledger(layout: Layout, path: Path, report: Report) -> None:
+    for look in range(_LOOKS):
+        try:
+            file = layout.disk.open(path, write=False)
+        except FileNotFoundError:
+            return  # Its group was deleted meanwhile.
+        try:
+            decode_header(file.pread(HEADER_BYTES, 0), path)
+        except LedgerDamaged:
+            if look == _LOOKS - 1:
+                report.add(path, 0, "the header of the ledger is damaged")
+            continue
+        except StoreVersionUnknown as error:
+            report.add(path, 0, f"the ledger's version is {error.found}")
+        finally:
+            file.close()
+        return
