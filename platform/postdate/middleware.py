@@ -12,7 +12,11 @@ from typing import Any, cast
 from django.conf import settings
 from django.core.handlers.base import BaseHandler
 from django.core.handlers.exception import convert_exception_to_response
-from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponseBase
+
+from queues.api.answers import refuse
+from queues.codes import Code
+from queues.problems import Problem
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
@@ -65,20 +69,9 @@ def program_door(get_response: Handler) -> Handler:
     return handle
 
 
-def _tls_required() -> JsonResponse:
+def _tls_required() -> HttpResponseBase:
     """Refuse, rather than redirect, a key sent in clear: a redirect would hide the leak."""
-    return JsonResponse(
-        {
-            "type": "about:blank",
-            "title": "HTTPS required",
-            "status": 403,
-            "code": "tls_required",
-            "detail": "This server takes API requests over HTTPS only.",
-            "errors": [],
-        },
-        status=403,
-        content_type="application/problem+json",
-    )
+    return refuse(Problem(Code.TLS_REQUIRED, "This server takes API requests over HTTPS only."))
 
 
 def content_security_policy(get_response: Handler) -> Handler:

@@ -14,10 +14,11 @@ urlpatterns = [
     path("api/v1/", include("scheduler.api.urls")),
     path("api/v1/", include("analytics.api.urls")),
     path("api/docs", docs_page, name="docs"),
-    re_path(r"^api(/.*)?$", UnknownView.as_view()),
     path("healthz", HealthView.as_view()),
     path("readyz", ReadyView.as_view()),
     path("metrics", MetricsView.as_view()),
+    # What a program asks is never answered with a page, whatever slashes it has too many.
+    re_path(r"^(?:/*)(?:api|healthz|readyz|metrics)(/.*)?$", UnknownView.as_view()),
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("favicon.ico", favicon),
     path("admin/", include("postdate.console.urls")),

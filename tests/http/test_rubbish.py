@@ -4,10 +4,12 @@ import io
 import json
 
 import pytest
+from django.urls import resolve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from queues import wires
+from queues.api.views import UnknownView
 
 BODIES = [
     b"",
@@ -269,3 +271,14 @@ def test_no_list_whatever_is_asked_is_a_fault_of_the_server(api, query):
 
     quoted = urlencode({name: value.encode("utf-8", "replace") for name, value in query.items()})
     assert api.get(f"messages?{quoted}").status in (200, 400, 422)
+
+
+@pytest.mark.parametrize("path", ["/healthz/", "/readyz/x", "/metrics/", "/api", "/api/"])
+def test_a_programs_address_with_a_slash_too_many_is_a_problem_and_no_page(api, path) -> None:
+    for method in ("GET", "POST"):
+        answer = api.call(method, path)
+        assert (answer.status, answer.code) == (404, "not_found")
+
+
+def test_an_address_with_two_slashes_in_front_is_a_programs_too():
+    assert resolve("//api/v1/topics").func.view_class is UnknownView
