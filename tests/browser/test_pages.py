@@ -149,7 +149,7 @@ def test_in_a_smaller_window_every_table_can_be_reached_to_its_end(
     page = visitor.page
     for path in WIDE:
         visitor.open(f"/admin/{path.replace('GROUP', long_names['GROUP'])}")
-        for width in (1024, 1280, 1366):
+        for width in (760, 1024, 1280, 1366):
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("document.documentElement.scrollWidth") <= width, path
             assert page.evaluate(_UNREACHABLE) == [], path

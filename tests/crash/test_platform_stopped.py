@@ -27,13 +27,17 @@ def holders(running: Running) -> dict[str, int]:
     return {lock: pid for lock, (pid, _) in read_progress(control).items() if pid}
 
 
+def kernel_state(pid: int) -> str:
+    """The kernel's letter for what a process does; X for one that is no more."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return "X"
+
+
 def is_gone(pid: int) -> bool:
     """Ended, reaped or not."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return True
-    return state in {"Z", "X"}
+    return kernel_state(pid) in {"Z", "X"}
 
 
 def stop_inside_the_append_lock(running: Running) -> int:
@@ -41,6 +45,8 @@ def stop_inside_the_append_lock(running: Running) -> int:
     for _ in range(2_000):
         pid = holders(running).get("append")
         if pid and send_signal(pid, signal.SIGSTOP):
+            # It runs on for a moment, perhaps out of the lock.
+            await_that(lambda pid=pid: kernel_state(pid) == "T", within_s=5, what="it stands still")
             if holders(running).get("append") == pid:
                 return pid
             send_signal(pid, signal.SIGCONT)
