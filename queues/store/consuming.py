@@ -12,10 +12,10 @@ of different queues do not wait for each other.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import compress, repeat
+from itertools import repeat
 from operator import add
-from typing import Literal
 
+from queues.store.acknowledging import Acknowledging, Outcome
 from queues.store.asking import Request, Stop
 from queues.store.consumed import ConsumedStore
 from queues.store.consumers import ConsumerNames
@@ -34,17 +34,15 @@ from queues.store.limits import LEASE_MS_MAX, LEASES_MAX, LEDGER_WAIT_S, RECEIVE
 from queues.store.members import Members
 from queues.store.names import RETRY_PREFIX
 from queues.store.ordering import Ordering, leave_order
-from queues.store.receipts import Receipts, Shown
+from queues.store.receipts import Receipts
 from queues.store.resetting import Resetting
 from queues.store.retryrules import RetryRule
-from queues.store.settling import expire_leases, settle_acks
+from queues.store.settling import expire_leases
 from queues.store.standing import Standing, standing_of
 from queues.store.tagfilter import TagFilter
-from queues.store.tracing import Acked, Traces
+from queues.store.tracing import Traces
 
 __all__ = ["Consuming", "Delivery", "Outlook", "QueueLag", "Received", "Subscription"]
-
-Outcome = Literal["acked", "expired", "invalid"]
 
 
 class Consuming:
@@ -65,6 +63,7 @@ class Consuming:
         self.resetting = Resetting(self._ledgers, store.disk)
         #: The consumers of broadcasting groups.
         self.members = Members(store.disk, store.root / "postdate" / "members", self._forget_member)
+        self._acknowledging = Acknowledging(self._ledgers, self._receipts)
         self.dropping = Dropping(self._ledgers, self._receipts)
         #: Attempts that failed.
         self.failing = Failing(store, self._ledgers, self._receipts, self._consumers)
@@ -189,32 +188,11 @@ class Consuming:
         return map(tuple.__new__, repeat(Delivery), rows)  # As `Delivery._make`, but quicker.
 
     def ack(self, group: str, receipts: Sequence[str], now_ms: int) -> list[Outcome]:
-        """Settle what the receipts are for; one outcome a receipt, in order.
-
-        A repeated ack is ``acked``, and so is a late one whose lease's end was not yet acted on.
-        Raises `LedgerBusy` if a queue's ledger is held for long; what was settled stays settled.
-        """
-        outcomes: list[Outcome] = ["invalid"] * len(receipts)
-        settled_of: list[Acked] = []
-        for shown in self._receipts.open(group, receipts):
-            acked, is_now = self._ack(Place(group, shown.topic, shown.queue_id), shown, now_ms)
-            for position, settled in zip(shown.positions, acked, strict=True):
-                outcomes[position] = "acked" if settled else "expired"
-            if any(is_now):  # A repeated ack is no other event.
-                offsets = list(compress(shown.offsets, is_now))
-                attempts = attempts_of(compress(shown.bouts, is_now))
-                settled_of.append(Acked(shown.topic, shown.queue_id, offsets, attempts))
-        if self.tracer is not None and settled_of:
-            self.tracer.acked(group, settled_of)
+        """Settle what the receipts are for; see `Acknowledging.ack`."""
+        outcomes, settled = self._acknowledging.ack(group, receipts, now_ms)
+        if self.tracer is not None and settled:
+            self.tracer.acked(group, settled)
         return outcomes
-
-    def _ack(self, place: Place, shown: Shown, now_ms: int) -> tuple[list[bool], list[bool]]:
-        if self._ledgers.exists(place):
-            with self._ledgers.use(place) as ledger, held(ledger, place):
-                if ledger.header is not None:
-                    return settle_acks(ledger, shown, now_ms)
-        none = [False] * len(shown.offsets)
-        return none, none
 
     # ---- where groups stand
 
