@@ -45,6 +45,13 @@ def outgoing(
     return Outgoing(**told | fields)
 
 
+def fill(store: Store, segments: int, *, topic: str = "orders") -> None:
+    """Write ready messages until so many more segments are full."""
+    end = store.committed + segments * store.sizes.segment_bytes
+    while store.committed < end:
+        store.send([outgoing(store, topic=topic, body_bytes=3_000)])
+
+
 def send_level(store: Store, level: int = 1, **fields: Any) -> str:
     """Send one level message; its id."""
     message = outgoing(store, level=level, **fields)

@@ -89,14 +89,21 @@ def test_parked_and_restored_messages_are_counted(lived: LivedStore) -> None:
     assert rows_of(facts, "parked")[0][0][-1] == "its topic is gone"
 
 
-def test_what_a_group_gives_up_is_no_cancelled_message(tmp_path: Path) -> None:
-    clock = ManualClock()
-    process = Process(tmp_path / "store", clock)
+def one_is_retried_and_one_dies(process: Process) -> tuple[str, str]:
+    """The ids of two messages that failed."""
+    now_ms = process.clock.now_ms()
     retried, dead = process.send(2)
     receipts = {id_of(delivery): delivery.receipt for delivery in process.receive()}
     fail = process.consuming.failing.fail
-    fail(GROUP, [receipts[retried]], RULE, Verdict("broken"), clock.now_ms())
-    fail(GROUP, [receipts[dead]], RULE, dead_letter("never"), clock.now_ms())
+    fail(GROUP, [receipts[retried]], RULE, Verdict("broken"), now_ms)
+    fail(GROUP, [receipts[dead]], RULE, dead_letter("never"), now_ms)
+    return retried, dead
+
+
+def test_what_a_group_gives_up_is_no_cancelled_message(tmp_path: Path) -> None:
+    clock = ManualClock()
+    process = Process(tmp_path / "store", clock)
+    retried, dead = one_is_retried_and_one_dies(process)
     chains = process.store.chains
     assert chains.move_retry(GROUP, retried, clock.now_ms() + 60_000, by="key:test")
     assert chains.cancel_retry(GROUP, retried, by="key:test", reason=None).outcome == "cancelled"
@@ -113,11 +120,7 @@ def test_retries_and_redriven_messages_count_for_the_topic_they_were_sent_to(
 ) -> None:
     clock = ManualClock()
     process = Process(tmp_path / "store", clock)
-    retried, dead = process.send(2)
-    receipts = {id_of(delivery): delivery.receipt for delivery in process.receive()}
-    fail = process.consuming.failing.fail
-    fail(GROUP, [receipts[retried]], RULE, Verdict("broken"), clock.now_ms())
-    fail(GROUP, [receipts[dead]], RULE, dead_letter("never"), clock.now_ms())
+    _, dead = one_is_retried_and_one_dies(process)
     clock.advance(60_000)
     process.hand_over()
     process.store.chains.redrive(GROUP, dead, by="key:test", retry_queues=1)

@@ -10,7 +10,7 @@ from queues.store.groupoffsets import cut_groups
 from tests.support.chainworld import GROUP, RULE, Process, id_of
 from tests.support.clock import ManualClock
 from tests.support.forgetful_disk import Machine
-from tests.support.storeworld import outgoing
+from tests.support.storeworld import fill
 
 NOW = 1_700_000_000_000
 DAY_MS = 86_400_000
@@ -59,18 +59,10 @@ def letters(process):
     )  # fmt: skip
 
 
-def fill_segments(process, segments=3):
-    """Write so much that older segments can go."""
-    start = process.store.committed
-    while process.store.committed < start + segments * process.store.sizes.segment_bytes:
-        message = outgoing(process.store, topic="noise", body_bytes=2_000)
-        process.store.send([message])
-
-
 def let_old_segments_go(process, clock, days):
     for _ in range(days):
         clock.advance(DAY_MS)
-        fill_segments(process, 1)
+        fill(process.store, 1, topic="noise")
         for _ in range(5):
             process.store.housekeep(clock.now_ms())
 
@@ -104,9 +96,9 @@ def test_a_renewed_dead_letter_keeps_its_mark_where_the_machine_lost_it(tmp_path
     redrive(process, driven)
     (delivery,) = process.receive()
     process.consuming.ack(GROUP, [delivery.receipt], clock.now_ms())
-    fill_segments(process)
+    fill(process.store, 3, topic="noise")
     clock.advance(2 * DAY_MS)
-    fill_segments(process, 1)
+    fill(process.store, 1, topic="noise")
     process.consuming.save_offsets()
     process.store.flush()
     store, before, kept = process.store, process.store.committed, letters(process)

@@ -2,17 +2,9 @@
 
 from pathlib import Path
 
-from queues.store import Store
 from queues.store.settings import DAY_MS
 from tests.support.clock import ManualClock
-from tests.support.storeworld import SIZES, at_four, open_store, outgoing, send_timed
-
-
-def fill(store: Store, segments: int) -> None:
-    """Write ready messages until so many more segments are full."""
-    end = store.committed + segments * SIZES.segment_bytes
-    while store.committed < end:
-        store.send([outgoing(store, body_bytes=3_000)])
+from tests.support.storeworld import at_four, fill, open_store, send_timed
 
 
 def test_a_cancelled_message_that_retention_took_says_so(tmp_path: Path) -> None:

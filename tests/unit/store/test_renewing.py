@@ -2,26 +2,18 @@
 
 from pathlib import Path
 
-from queues.store import TIMER_TOPIC, Store
+from queues.store import TIMER_TOPIC
 from queues.store.settings import DAY_MS
 from tests.support.clock import ManualClock
 from tests.support.forgetful_disk import Machine
 from tests.support.invariants import assert_sound
 from tests.support.storeworld import (
-    SIZES,
     at_four,
+    fill,
     hand_over_due,
     open_store,
-    outgoing,
     send_timed,
 )
-
-
-def fill(store: Store, segments: int) -> None:
-    """Write ready messages until so many more segments are full."""
-    end = store.committed + segments * SIZES.segment_bytes
-    while store.committed < end:
-        store.send([outgoing(store, body_bytes=3_000)])
 
 
 def test_a_renewal_of_which_the_machine_lost_a_half_did_not_happen(tmp_path: Path) -> None:

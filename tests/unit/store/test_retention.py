@@ -20,6 +20,7 @@ from tests.support.storeworld import (
     SIZES,
     at_four,
     delivered_ids,
+    fill,
     hand_over_due,
     open_store,
     outgoing,
@@ -61,13 +62,6 @@ def store(root: Path, clock: ManualClock, disk: RoomyDisk) -> Iterator[Store]:
     at_four(clock)
     with open_store(root, clock, disk=disk) as store:
         yield store
-
-
-def fill(store: Store, segments: int) -> None:
-    """Write ready messages until so many more segments are full."""
-    end = store.committed + segments * SEGMENT
-    while store.committed < end:
-        store.send([outgoing(store, body_bytes=3_000)])
 
 
 def keep(store: Store, clock: ManualClock) -> tuple[int, int]:
