@@ -138,10 +138,10 @@ class Changes:
                 return Decision("payload_gone", view)
             outcome, made_at = self._try(view, change)
             if outcome is not None:
-                made = None  # What was made, not what others made of it since.
-                if made_at is not None:
-                    made = self._lookup.as_held(message_id, group, made_at)
-                return Decision(outcome, made or self.find(message_id, group) or view)
+                if made_at is None:
+                    return Decision(outcome, self.find(message_id, group) or view)
+                made = self._lookup.left_by(made_at, message_id, group)
+                return Decision(outcome, made or view)
         raise AssertionError(f"message {message_id} was changed by others {_ROUNDS_MAX} times")
 
     def _try(

@@ -160,16 +160,16 @@ class Lookup:
         """What is known of the message; None when no record of it is found."""
         return self._view_of(self._records_of(message_id, None))
 
-    def as_held(self, message_id: str, group: str | None, log_offset: int) -> MessageView | None:
-        """What was known when the holding record at a log offset had been written.
+    def left_by(self, log_offset: int, message_id: str, group: str | None) -> MessageView | None:
+        """What the change at a log offset made of a message, or of its retry in a group.
 
-        Others may have changed it since. None if that record is none or cannot be read.
+        Of one that lets it wait, what others made of it since is left out; else what is known now.
         """
         records = self._records_of(message_id, group)
-        records = [pair for pair in records if pair[0] <= log_offset]
-        if not records or records[-1][0] != log_offset or records[-1][1].topic not in _HOLDING:
-            return None
-        return self._view(records, records[-1], "scheduled", records[-1], 0)
+        before = [pair for pair in records if pair[0] <= log_offset]
+        if before and before[-1][0] == log_offset and before[-1][1].topic in _HOLDING:
+            return self._view(before, before[-1], "scheduled", before[-1], 0)
+        return self._view_of(records) if group is None else self._retry_of(records)
 
     def _records_of(self, message_id: str, group: str | None) -> list[tuple[int, Parsed]]:
         """The records of a message, or of its retries in a group."""
@@ -185,7 +185,9 @@ class Lookup:
 
         One that waits comes before a newer one that no longer does: after a reset there may be two.
         """
-        records = self._records_of(message_id, group)
+        return self._retry_of(self._records_of(message_id, group))
+
+    def _retry_of(self, records: list[tuple[int, Parsed]]) -> MessageView | None:
         held = [pair for pair in records if pair[1].topic in _HOLDING]
         for pair in reversed(held[:-1]):
             if self._settled(pair[1]) == 0 and self._settled(held[-1][1]):
